@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import textwrap
 import tomllib
 
 import pytest
@@ -183,12 +184,59 @@ def test_workflows_are_pinned_and_bounded(repository):
         assert text.count("uses: ") == len(
             re.findall(r"uses: \S+ # v\d+\.\d+\.\d+$", text, re.MULTILINE)
         ), "no version beside it"
+        # what is released is built from nothing that another run may have left
         assert all(
-            "cache" in step["with"]
+            ("cache" in step["with"]) == (path.stem != "release")
             for job in workflow["jobs"].values()
             for step in job["steps"]
             if step.get("uses", "").startswith("actions/setup-python")
         )
+
+
+def test_nothing_is_published_until_a_variable_says_where(repository):
+    text = (repository / ".github" / "workflows" / "release.yml").read_text()
+    jobs = yaml.safe_load(text)["jobs"]
+    assert jobs["publish"]["if"].startswith("vars.PUBLISH_TO == ")
+    assert jobs["publish"]["needs"] == "build"
+    assert "secrets." not in text
+    # who builds cannot publish, who publishes runs nothing of ours
+    assert not any("pypi-publish" in step.get("uses", "") for step in jobs["build"]["steps"])
+    assert not any("run" in step for step in jobs["publish"]["steps"])
+
+
+def test_version_changelog_and_citation_agree(repository):
+    version = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["version"]
+    cited = yaml.safe_load((repository / "CITATION.cff").read_text())["version"]
+    newest = re.search(r"^## (.+)$", (repository / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released, prepared = version.removesuffix(".dev0"), version.endswith(".dev0")
+    assert cited == version
+    assert newest[1] == released + ", in preparation" * prepared
+
+
+def test_the_container_follows_the_readme_and_the_cluster_the_container(repository):
+    image = (repository / "Dockerfile").read_text()
+    readme = (repository / "README.md").read_text()
+    assert "pip install ." in readme
+    assert 'pip install --no-cache-dir ".[dask]"' in image
+    assert "softgeom scan ppocr-v4" in readme
+    assert "softgeom scan ppocr-v4" in image
+    kept = [line[1:] for line in (repository / ".dockerignore").read_text().split() if "!" in line]
+    assert all((repository / name).exists() for name in kept)
+    assert {"pyproject.toml", "lib/softgeom", "docs/pypi.md", "LICENSE"} <= set(kept)
+    page = (repository / "docs" / "howto.md").read_text()
+    (manifest,) = re.findall(r"(?s)```yaml\n(.*?)```", page)
+    found = yaml.safe_load_all(textwrap.dedent(manifest))
+    parts = {(part["kind"], part["metadata"]["name"]): part for part in found}
+    service = parts["Service", "scheduler"]["spec"]
+    scheduler = parts["Deployment", "scheduler"]["spec"]["template"]["metadata"]["labels"]
+    assert service["selector"].items() <= scheduler.items()
+    pods = [
+        part["spec"]["template"]["spec"] for part in parts.values() if "template" in part["spec"]
+    ]
+    containers = [container for pod in pods for container in pod["containers"]]
+    assert len(containers) == 3
+    assert all(container["image"] == "softgeom" for container in containers)
+    assert f"tcp://scheduler:{service['ports'][0]['port']}" in containers[-1]["command"]
 
 
 def test_the_four_sources_are_cited(repository):

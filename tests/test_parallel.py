@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import signal
+import socket
 import warnings
 
 import numpy as np
@@ -50,12 +52,14 @@ def less(shared: tuple[int, np.ndarray], n: int) -> tuple[int, bool]:
 
 
 def test_two_dask_workers_give_the_same_and_get_the_shared_argument_once_and_aligned() -> None:
-    with warnings.catch_warnings():
-        # distributed warns about ports and sockets of its own making
-        warnings.simplefilter("ignore")
-        jobs = [(n,) for n in range(20)]
-        shared = (Sent(), np.arange(10.0**5))
+    jobs, shared = [(n,) for n in range(20)], (Sent(), np.arange(10.0**5))
+    with warnings.catch_warnings(record=True) as told, socket.socket() as other:
+        warnings.simplefilter("always")
+        with contextlib.suppress(OSError):
+            other.bind(("127.0.0.1", 8787))  # as another cluster's page would
+            other.listen()
         found = run_blocks(less, jobs, n_jobs=2, backend="dask", shared=shared)
+    assert not [str(warning.message) for warning in told if warning.category is UserWarning]
     assert found == [(10 - n, True) for n in range(20)]
     assert Sent.count <= 4, "sent with every job"
 

@@ -167,8 +167,11 @@ def _local_cluster(workers: int) -> Any:
     distributed = _distributed()
     import dask
 
-    # nobody looks at a profile, which is taken a hundred times a second
-    with dask.config.set({"distributed.worker.profile.enabled": False}):
+    # nobody looks at what is taken fifty times a second and more, while a block is computed
+    quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
+    with dask.config.set(quiet), warnings.catch_warnings():
+        # another cluster of this machine has the page that tells how a cluster fares
+        warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)
         return distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
