@@ -27,7 +27,7 @@ def scores_by_definition(X: torch.Tensor, M: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("rank", [0, 3])
-@pytest.mark.parametrize("coupling", ["free", "positive", "negative"])
+@pytest.mark.parametrize("coupling", ["free", "positive", "held", "negative"])
 def test_scores_by_definition_for_every_reading(rank: int, coupling: str) -> None:
     prior = make(rank=rank, coupling=coupling)
     X = embeddings()
@@ -47,6 +47,18 @@ def test_the_coupling_decides_the_sign_of_the_matrix() -> None:
     assert make(coupling="negative").scores(10 * embeddings()).max() < 1e-10
     assert torch.linalg.matrix_rank(make(rank=2).coupling_matrix()) == 2
     assert torch.linalg.matrix_rank(make(rank=0).coupling_matrix()) == 6
+
+
+@pytest.mark.parametrize("rank", [0, 3])
+def test_a_held_matrix_is_positive_and_keeps_its_norm(rank: int) -> None:
+    held, positive = (make(rank=rank, coupling=coupling) for coupling in ("held", "positive"))
+    assert torch.allclose(held.coupling_matrix(), positive.coupling_matrix())
+    norm = held.coupling_matrix().norm().item()
+    with torch.no_grad():
+        held.W_Q[1:] *= 1e-3
+        held.W_Q += 0.1 * torch.eye(len(held.W_Q), 6)
+    assert held.coupling_matrix().norm().item() == pytest.approx(norm)
+    assert torch.linalg.eigvalsh(held.coupling_matrix()).min() > -1e-12
 
 
 def test_the_penalty_is_the_mean_and_the_quadratic_term_adds_the_residuals() -> None:
@@ -71,7 +83,11 @@ def test_a_stride_averages_over_every_so_many_positions() -> None:
 
 
 def test_every_factor_has_a_gradient_and_the_seed_decides_the_start() -> None:
-    for readings in ({}, {"rank": 0}, {"coupling": "positive"}, {"coupling": "negative"}):
+    for readings in (
+        {},
+        {"rank": 0},
+        *({"coupling": one} for one in ("positive", "held", "negative")),
+    ):
         prior = make(**readings)
         prior(embeddings()).backward()
         assert all(p.grad is not None and p.grad.abs().max() > 0 for p in prior.parameters())
@@ -84,7 +100,7 @@ def test_every_factor_has_a_gradient_and_the_seed_decides_the_start() -> None:
 @pytest.mark.parametrize(
     ("readings", "message"),
     [
-        ({"coupling": "any"}, "choose one of free, positive, negative"),
+        ({"coupling": "any"}, "choose one of free, positive, held, negative"),
         ({"rank": 7}, "rank is 7"),
         ({"noise_scale": 0.0}, "noise_scale is 0.0"),
         ({"stride": 0}, "stride is 0"),

@@ -30,7 +30,7 @@ from compendium.keeping import Shelf
 from compendium.models import margin_run
 from compendium.models.margin_run import MarginRun
 from compendium.models.robustness import perturbation_grid
-from compendium.models.sweep import Experiment, embeddings_rms, window_scores
+from compendium.models.sweep import Experiment, embeddings_rms, signed_window_scores
 from softgeom import parallel
 from softgeom.arrays import Floats
 from softgeom.language_model import (
@@ -60,20 +60,34 @@ class Arm:
     penalty_weight: float  # lambda, or the strength of the pull
     dose: float = 1.0  # share of the penalty's gradient that the embeddings feel
     follows: str = ""  # the arm whose embedding sizes it is pulled along
+    prior: PriorConfig | None = None  # readings of the prior, where they are its own
 
 
 def arms_of(weights: Sequence[float], dose: float, pull: float) -> list[Arm]:
-    """None, placebo, a penalty of each weight, and the size of the first; in the order in which
-    they are trained.
+    """None, placebo, and a penalty of each weight with its size arm; in the order in which they are
+    trained.
     """
-    first, *others = [Arm(f"penalty {weight:g}", weight) for weight in weights]
+    penalties = [Arm(f"penalty {weight:g}", weight) for weight in weights]
+    treated = [arm for one in penalties for arm in (one, size_arm(one, pull))]
+    return [Arm(NONE, 0.0), Arm(PLACEBO, weights[0], dose=dose), *treated]
+
+
+def held_arms(base: PriorConfig, weight: float, scale: float, stride: int) -> list[Arm]:
+    """Penalties whose M is positive and keeps the norm of its start (``scale`` times the usual
+    entries): of the base's rank, and the source's full matrix, whose mean is over every
+    ``stride``-th position.
+    """
+    low = replace(base, coupling="held", init_scale=scale)
+    full = replace(low, rank=0, stride=stride)
     return [
-        Arm(NONE, 0.0),
-        Arm(PLACEBO, first.penalty_weight, dose=dose),
-        first,
-        Arm(f"size of {first.name}", pull, follows=first.name),
-        *others,
+        Arm(f"held {weight:g}, {name}", weight, prior=prior)
+        for name, prior in ((f"rank {base.rank}", low), ("full", full))
     ]
+
+
+def size_arm(treated: Arm, pull: float) -> Arm:
+    """The control that is pulled along the embedding sizes of another arm."""
+    return Arm(f"size of {treated.name}", pull, follows=treated.name)
 
 
 def train_arm(
@@ -158,8 +172,17 @@ def run_seed(
     for arm in arms:
         training = replace(base.training, seed=seed, penalty_weight=arm.penalty_weight)
         path = sizes[arm.follows] if arm.follows else np.zeros(0)
-        label = f"{seed}-{arm.name}-{training.steps}".replace(" ", "_")
-        told = (base.gpt, training, base.prior, arm.dose, path, tokens, validation, device)
+        label = f"{seed}-{arm.name}-{training.steps}".replace(" ", "_").replace(",", "")
+        told = (
+            base.gpt,
+            training,
+            arm.prior or base.prior,
+            arm.dose,
+            path,
+            tokens,
+            validation,
+            device,
+        )
         run = shelf.keep(train_arm, *told, label=label, resumes=True)
         sizes[arm.name] = run.sizes
         if arm.name == NONE:
@@ -212,13 +235,15 @@ def measure_run(
         contextual_embedding_error(model(rows[:, :-1]), rows[:, 1:], model.W_E)
         for rows in tokens.split(16)
     ]
-    beta = window_scores(model, prior, windows)[:, 1:]  # the first position has no past
+    # the first position has no past
+    beta, sign = (each[:, 1:] for each in signed_window_scores(model, prior, windows))
     numbers = {
         "perplexity": float(np.exp(losses[0].mean())),
         "embedding_rms": rms,
         "embedding_error": float(torch.cat(errors).double().mean()),
         "mean_beta": float(beta.mean()),
         "positive_share": float((beta > ROUNDING).mean()),
+        "folded_share": float((sign < 0).mean()),
         "coupling_norm": prior.coupling_matrix().norm().item(),
         "parameters": float(sum(p.numel() for p in model.parameters())),
     }

@@ -34,7 +34,7 @@ from softgeom.language_model import (
     resolve_device,
     window_losses,
 )
-from softgeom.margins.barrier import log_barrier
+from softgeom.margins.barrier import signed_log_barrier
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from softgeom.margins.perturb import Perturbation, embedding_rms, perturber
 
@@ -278,9 +278,19 @@ def measure_losses(
     )
 
 
-@torch.no_grad()
 def window_scores(model: GPT, prior: EmbeddingPrior, window_tokens: Tokens) -> NDArray[np.float64]:
-    """Barrier scores of every position of the windows, in double precision, where the model is.
+    """Barrier scores (n, T) of every position of the windows: the first of
+    :func:`signed_window_scores`.
+    """
+    return signed_window_scores(model, prior, window_tokens)[0]
+
+
+@torch.no_grad()
+def signed_window_scores(
+    model: GPT, prior: EmbeddingPrior, window_tokens: Tokens
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Barrier scores and the sign of the determinant, -1 where the map has folded, of every
+    position of the windows, in double precision, where the model is.
 
     Parameters
     ----------
@@ -293,13 +303,14 @@ def window_scores(model: GPT, prior: EmbeddingPrior, window_tokens: Tokens) -> N
 
     Returns
     -------
-    (n, T) float64, in nats.
+    (n, T) float64, in nats, and (n, T) signs.
     """
     factors = [W.to(model.W_E.device, torch.float64) for W in prior.factors()]
     tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
     # sixteen windows at a time, since each takes T matrices of the prior's rank
-    scores = [log_barrier(model.embed(rows).double(), *factors) for rows in tokens.split(16)]
-    return torch.cat(scores).cpu().numpy()
+    found = [signed_log_barrier(model.embed(rows).double(), *factors) for rows in tokens.split(16)]
+    beta, sign = (torch.cat(each).cpu().numpy() for each in list(zip(*found, strict=True))[:2])
+    return beta, sign
 
 
 def embeddings_rms(model: GPT, window_tokens: Tokens) -> float:

@@ -8,7 +8,8 @@ leaves four readings open; each is a field of :class:`PriorConfig`:
 * M a full d x d matrix (the paper's words), or W_K^T W_Q of rank r, where the r x r determinant is
   enough;
 * its coupling: free, positive (W_K = W_Q, so M is positive semidefinite and the barrier bounds
-  dispersion), or negative (W_K = -W_Q: no boundary, dispersion is rewarded without limit);
+  dispersion), held (positive, with the Frobenius norm that M had at the start: it can turn, and
+  cannot die), or negative (W_K = -W_Q: no boundary, dispersion is rewarded without limit);
 * the quadratic term |x_i - mu_i|^2 / (2 s^2), left out by the paper;
 * the size of M at the start.
 
@@ -25,7 +26,7 @@ from torch import Tensor, nn
 
 from softgeom.margins.barrier import log_barrier, prepare_heads
 
-COUPLINGS = ("free", "positive", "negative")
+COUPLINGS = ("free", "positive", "held", "negative")
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class PriorConfig:
 
     d_model: int = 64  # width of the embeddings
     rank: int = 16  # of M; 0 for a full d x d matrix
-    coupling: str = "free"  # free, positive or negative
+    coupling: str = "free"  # free, positive, held or negative
     quadratic: bool = False  # add mean_i |x_i - mu_i|^2 / (2 s^2)
     noise_scale: float = 1.0  # s of the quadratic term
     init_scale: float = 1.0  # entries of the factors start as N(0, init_scale^2 / d_model)
@@ -73,6 +74,8 @@ class EmbeddingPrior(nn.Module):
         Seeds M; the global random state is neither read nor changed.
     """
 
+    first_norm: Tensor
+
     def __init__(self, config: PriorConfig, seed: int = 0) -> None:
         super().__init__()
         self.config = config
@@ -86,6 +89,8 @@ class EmbeddingPrior(nn.Module):
         with torch.no_grad():
             for factor in factors:
                 factor.normal_(0.0, config.init_scale / math.sqrt(d), generator=generator)
+        if config.coupling == "held":
+            self.register_buffer("first_norm", (self.W_Q @ self.W_Q.T).detach().norm())
 
     def extra_repr(self) -> str:
         """Name the readings, so that checkpoints of different ones are told apart."""
@@ -95,6 +100,10 @@ class EmbeddingPrior(nn.Module):
         """``(W_Q, W_K)`` with M = W_K^T W_Q; a free full M is ``(M, I)``."""
         if self.config.coupling == "positive":
             return self.W_Q, self.W_Q
+        if self.config.coupling == "held":
+            # |W^T W| = |W W^T|, the smaller matrix
+            W = self.W_Q * (self.first_norm / (self.W_Q @ self.W_Q.T).norm()).sqrt()
+            return W, W
         if self.config.coupling == "negative":
             return self.W_Q, -self.W_Q
         if self.config.rank:

@@ -32,7 +32,8 @@ def base():
 @pytest.fixture(scope="module")
 def ran(base, tokens, tmp_path_factory):
     place = (tokens, tokens[:500], tmp_path_factory.mktemp("placebo"))
-    chosen = arms.arms_of([0.5], 1e-6, 10.0)
+    held = arms.held_arms(base.prior, 0.5, 5.0, 4)
+    chosen = [*arms.arms_of([0.5], 1e-6, 10.0), *held, arms.size_arm(held[0], 10.0)]
     told = (base, 3, chosen, *place, windows(tokens, 12, 10), MULTIPLES, "cpu")
     return arms.run_seed(*told), told
 
@@ -54,6 +55,19 @@ def test_the_size_arm_ends_with_the_size_of_the_penalised_one(ran):
     assert size["penalty 0.5"] > 1.1 * size[PLACEBO]
     assert size["size of penalty 0.5"] == pytest.approx(size["penalty 0.5"], rel=0.1)
     assert size[PLACEBO] == pytest.approx(size[NONE], rel=0.01)
+
+
+def test_a_held_matrix_does_not_die_and_its_size_is_followed(ran):
+    (rows, _, _), _ = ran
+    found = {row["arm"]: row for row in rows}
+    held, full = found["held 0.5, rank 4"], found["held 0.5, full"]
+    # entries of 5 / sqrt(8), four and eight rows of them
+    assert 30 < held["coupling_norm"] < 120
+    assert 50 < full["coupling_norm"] < 200
+    assert held["positive_share"] > 0.5
+    assert held["folded_share"] == 0
+    size = found["size of held 0.5, rank 4"]["embedding_rms"]
+    assert size == pytest.approx(held["embedding_rms"], rel=0.1)
 
 
 def test_what_is_kept_is_read_again(ran, capsys, monkeypatch):
