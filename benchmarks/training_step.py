@@ -10,9 +10,10 @@ Usage: `python benchmarks/training_step.py [--widths 64,128,256,384] [--rank 64]
 [--repeats 3]` With `--nanogpt model.py`, a checkout's file of github.com/karpathy/nanoGPT, instead
 a plain step of ours over one of nanoGPT's, at our small models' shape and at twice their width,
 both in single precision on one thread, turn by turn: results/bench/nanogpt.csv. Ours turns queries
-and keys by position, theirs adds a learned vector once. Targets: at d = 384 and rank 64 the term
-adds at most 25% to a step on the device that trains it, and costs at most a twentieth of the dense
-one on a CPU. Writes results/bench/training_step.csv.
+and keys by position, theirs adds a learned vector once: a third turn is ours without turning, in
+which the two do the same work but for our second matrix of embeddings. Targets: at d = 384 and rank
+64 the term adds at most 25% to a step on the device that trains it, and costs at most a twentieth
+of the dense one on a CPU. Writes results/bench/training_step.csv.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 import torch
 import torch.nn.functional as F
 
-from softgeom.language_model import GPT, GPTConfig, resolve_device
+from softgeom.language_model import GPT, GPTConfig, gpt, resolve_device
 from softgeom.margins import log_barrier
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 
@@ -175,22 +177,27 @@ def beside_nanogpt(path: Path, d: int, repeats: int) -> dict[str, float]:
         other(inputs, following)[1].backward()
         optimizers[1].step()
 
+    def our_step() -> None:
+        step(ours, tokens, optimizers[0], None)
+
+    def unturned_step() -> None:
+        with mock.patch.object(gpt, "rotate", lambda x, base: x):
+            our_step()
+
     turns = [
-        (
-            timed(lambda: step(ours, tokens, optimizers[0], None), torch.device("cpu")),
-            timed(their_step, torch.device("cpu")),
-        )
+        [timed(one, torch.device("cpu")) for one in (our_step, their_step, unturned_step)]
         for _ in range(10 * repeats + 3)
     ][3:]
-    ratios = sorted(mine / nano for mine, nano in turns)
+    ratios = sorted(mine / nano for mine, nano, _ in turns)
     return {
         "d_model": d,
-        "our_seconds": statistics.median(mine for mine, _ in turns),
-        "nanogpt_seconds": statistics.median(nano for _, nano in turns),
+        "our_seconds": statistics.median(mine for mine, *_ in turns),
+        "nanogpt_seconds": statistics.median(nano for _, nano, _ in turns),
         "ours_over_nanogpt": statistics.median(ratios),
         "lower_quartile": ratios[len(ratios) // 4],
         "upper_quartile": ratios[-len(ratios) // 4],
-        "our_tokens_per_second": 16 * 128 / statistics.median(mine for mine, _ in turns),
+        "unturned_over_nanogpt": statistics.median(bare / nano for _, nano, bare in turns),
+        "our_tokens_per_second": 16 * 128 / statistics.median(mine for mine, *_ in turns),
     }
 
 
