@@ -65,8 +65,9 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
 class Run:
     """The open record of one notebook; `open_book` makes it, `save` closes it.
 
-    `noise` is the absolute size of what is rounding: numbers that differ from the recorded ones by
-    less say the same. A notebook sets it higher where a search that stopped leaves more of a zero.
+    `noise` is the size of what is rounding, relative to numbers above one: those that differ from
+    the recorded ones by less say the same. A notebook sets it higher where a search that stopped
+    leaves more of a zero.
     """
 
     noise: float = rounding.ABSOLUTE

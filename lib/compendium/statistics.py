@@ -83,8 +83,9 @@ def holm(p_values: ArrayLike) -> np.ndarray:
 
 
 def seeds_to_decide(differences: ArrayLike, *, most: int = 1000) -> int | None:
-    """Fewest seeds whose 95% interval would leave out zero, at today's mean and deviation; None
-    where one seed says nothing of the deviation, or ``most`` would not do.
+    """How many seeds would leave zero out of their 95% interval at today's mean and deviation: the
+    fewest, rounded up to 2, 3, 5, 10, 20, 50, ..., since a deviation of few seeds knows no more;
+    None where one seed says nothing of the deviation, or ``most`` would not do.
     """
     found = _per_seed(differences)
     if len(found) == 1:
@@ -92,7 +93,10 @@ def seeds_to_decide(differences: ArrayLike, *, most: int = 1000) -> int | None:
     n = np.arange(2, most + 1)
     half = stats.t.ppf(0.975, n - 1) * found.std(ddof=1) / np.sqrt(n)
     enough = n[half < abs(found.mean())]
-    return int(enough[0]) if len(enough) else None
+    if not len(enough):
+        return None
+    steps = (2, 3, *(k * 10**e for e in range(len(str(most))) for k in (5, 10, 20)))
+    return next(step for step in steps if step >= enough[0])
 
 
 def seeds_that_agree(differences: Sequence[float] | np.ndarray) -> int:

@@ -43,6 +43,22 @@ def test_errors_near_zero_are_rounding():
     assert same("1e-05", "0.00001")
 
 
+def test_a_finding_is_the_same_when_its_evidence_is_however_its_digits_are_cut():
+    def record(value, says):
+        return json.dumps({"claims": [{"evidence": {"gain": value}, "says": says}]})
+
+    first = record(0.012349, "gain 1.23%")
+    assert rounding.same_record(first, record(0.012351, "gain 1.24%"), 3e-5)
+    assert not rounding.same_record(first, record(0.0134, "gain 1.34%"), 3e-5)
+    assert not rounding.same_record(first, record(0.012349, "loss 1.23%"), 3e-5)
+
+
+def test_noise_is_relative_to_numbers_above_one():
+    assert same(2000.0, 2000.9, 1e-3)
+    assert not same(2000.0, 2003.0, 1e-3)
+    assert not same(0.002, 0.004, 1e-3)
+
+
 def test_a_notebook_says_how_large_its_noise_is(tmp_path):
     tables, records = ["x\n1.7e-07\n", "x\n4.2e-07\n"], ['{"a": "1.7e-07"}', '{"a": "4.2e-07"}']
     for path, (old, new) in ((tmp_path / "a.csv", tables), (tmp_path / "a.json", records)):

@@ -6,7 +6,7 @@ how far a placebo and no penalty drift apart for no reason (003, Section 7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -54,8 +54,9 @@ def living_multiples(
 
 def effects(found: pd.DataFrame, living: Mapping[str, Sequence[float]]) -> pd.DataFrame:
     """Mean extra loss over seeds with its 95% interval, the spread of the null beside it, and
-    Student's p, corrected by Holm over the living sizes of a family, ruler and pair of arms; and
-    how many seeds a mean and spread like these would take.
+    Student's p, corrected by Holm over the living sizes of a family, ruler and pair of arms;
+    whether that decides for a gain or a loss; and how many seeds a mean and spread like these would
+    take. The null is rounding, of which another processor leaves other digits: it is not tested.
     """
     keys = ["arm", "against", "family", "scale", "multiple"]
     null = found[(found["arm"] == PLACEBO) & (found["against"] == NONE)]
@@ -66,21 +67,22 @@ def effects(found: pd.DataFrame, living: Mapping[str, Sequence[float]]) -> pd.Da
         rows.append(
             dict(zip(keys, key, strict=True))
             | {"extra_nats": interval.mean, "low": interval.low, "high": interval.high}
-            | {"null_deviation": spread.get(key[2:]), "p": statistics.p_value(nats)}
+            | {"null_deviation": spread.get(key[2:]), "p": _tested(statistics.p_value, nats, key)}
             | {"living": key[4] in living[str(key[2])], "seeds": interval.seeds}
-            | {"seeds_to_decide": statistics.seeds_to_decide(nats)}
+            | {"seeds_to_decide": _tested(statistics.seeds_to_decide, nats, key)}
         )
     table = pd.DataFrame(rows)
-    alive = table[table["living"]]
+    alive = table[table["living"] & table["p"].notna()]
     corrected = alive.groupby(keys[:4])["p"].transform(lambda p: statistics.holm(p.to_numpy()))
-    return table.assign(p_holm=corrected)
+    sides = np.where(table["extra_nats"] < 0, "gain", "loss")
+    return table.assign(p_holm=corrected, decided=lambda t: np.where(t["p_holm"] < 0.05, sides, ""))
 
 
 def ratios(
     runs: pd.DataFrame, columns: Sequence[str], pairs: Sequence[tuple[str, str]]
 ) -> pd.DataFrame:
     """Each column of one arm over that of another of its seed: geometric mean with its 95% interval
-    over seeds, less one, and the deviation of the null.
+    over seeds, less one, and the deviation of the null, which is not tested itself.
     """
     rows = []
     for column in columns:
@@ -93,8 +95,8 @@ def ratios(
             rows.append(
                 {"quantity": column, "arm": arm, "against": against, "change": ends[0]}
                 | {"low": ends[1], "high": ends[2], "null_deviation": null}
-                | {"p": statistics.p_value(logs), "seeds": interval.seeds}
-                | {"seeds_to_decide": statistics.seeds_to_decide(logs)}
+                | {"p": _tested(statistics.p_value, logs, (arm, against)), "seeds": interval.seeds}
+                | {"seeds_to_decide": _tested(statistics.seeds_to_decide, logs, (arm, against))}
             )
     return pd.DataFrame(rows)
 
@@ -112,11 +114,17 @@ def decided(
         & (table["scale"] == scale)
         & table["living"]
     ].sort_values("multiple")
-    sure = part["p_holm"] < 0.05
     named = {"gain": "extra_nats"} | {name: name for name in ("low", "high", "null_deviation")}
     top = {key: float(part[name].iloc[-1]) if len(part) else None for key, name in named.items()}
     return top | {
         "levels": len(part),
-        "better": int((sure & (part["extra_nats"] < 0)).sum()),
-        "worse": int((sure & (part["extra_nats"] > 0)).sum()),
+        "better": int((part["decided"] == "gain").sum()),
+        "worse": int((part["decided"] == "loss").sum()),
     }
+
+
+def _tested(
+    test: Callable[[pd.Series], float | None], values: pd.Series, pair: tuple[object, ...]
+) -> float | None:
+    """A test over seeds of one arm against another; None for placebo against none."""
+    return None if pair[:2] == (PLACEBO, NONE) else test(values)

@@ -103,6 +103,9 @@ def test_a_planted_effect_is_found_with_its_sign(extra, better, worse):
     assert (decided["levels"], decided["better"], decided["worse"]) == (2, better, worse)
     assert decided["gain"] == pytest.approx(extra, abs=0.02)
     assert decided["null_deviation"] < 0.02
+    null = table["arm"] == PLACEBO
+    assert table.loc[null, ["p", "p_holm", "seeds_to_decide"]].isna().all(axis=None)
+    assert set(table.loc[~null, "decided"]) == {"gain" if better else "loss"}
 
 
 def test_no_effect_is_found_where_there_is_none_and_dead_levels_are_not_asked():
