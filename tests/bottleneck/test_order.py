@@ -5,7 +5,6 @@ the independent checker.
 from __future__ import annotations
 
 import itertools
-import runpy
 import sys
 from fractions import Fraction
 
@@ -268,28 +267,16 @@ def test_a_file_gives_back_what_was_saved(mixed) -> None:
         Answers.load(folder / "nothing.npz", found.layer)
 
 
-def check_answers(repository, folder, monkeypatch, capsys) -> str:
-    """What tools/check_evidence.py prints about a folder."""
-    monkeypatch.syspath_prepend(str(repository / "tools"))
-    monkeypatch.setattr(
-        sys, "argv", ["check_evidence.py", str(folder / "answers.npz"), str(folder / "layer.npz")]
-    )
-    runpy.run_path(str(repository / "tools" / "check_evidence.py"), run_name="__main__")
-    return capsys.readouterr().out
-
-
-def test_the_independent_checker_agrees(mixed, repository, monkeypatch, capsys) -> None:
+def test_the_independent_checker_agrees(mixed, tool) -> None:
     found, folder, _ = mixed
-    said = check_answers(repository, folder, monkeypatch, capsys)
+    said = tool("check_evidence", folder / "answers.npz", folder / "layer.npz")
     assert f"looked at {len(found)} of {len(found)}" in said
     assert f"'witness': {found.counts['possible']}" in said
     assert "1 undecided" in said
 
 
 @pytest.mark.parametrize("kind", ["possible", "impossible"])
-def test_the_independent_checker_refuses_another_margin(
-    mixed, repository, monkeypatch, capsys, kind: str
-) -> None:
+def test_the_independent_checker_refuses_another_margin(mixed, tool, kind: str) -> None:
     found, folder, _ = mixed
     n = next(n for n, answer in enumerate(found.answers) if answer.verdict == kind)
     a = found[n]
@@ -297,7 +284,7 @@ def test_the_independent_checker_refuses_another_margin(
     found.answers[n] = Answer(a.order, a.evidence, a.method, a.steps, better)
     found.save(folder / "answers.npz")
     with pytest.raises(SystemExit, match="NOT proven: 1, the first"):
-        check_answers(repository, folder, monkeypatch, capsys)
+        tool("check_evidence", folder / "answers.npz", folder / "layer.npz")
 
 
 def test_bad_orders_are_refused_in_a_sentence() -> None:

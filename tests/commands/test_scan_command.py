@@ -52,19 +52,10 @@ def test_scan_writes_verdicts_summary_and_evidence(npz, tmp_path, capsys) -> Non
 
 
 @pytest.mark.parametrize(
-    "options", ["--features unbounded", "--features ball --bound 2", "--bound 1 --low -0.3"]
-)
-def test_feature_sets_of_the_command_line(npz, tmp_path, options) -> None:
-    assert main(["scan", str(npz), "--out", str(tmp_path / "out"), *options.split()]) == 0
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--features", "norm"], "no final normalisation"),
         (["--low", "200"], "low < high"),
         (["--low", "0", "--features", "ball"], "--low has no meaning with --features ball"),
-        (["--bound", "3", "--features", "unbounded"], "--bound has no meaning"),
         (["--classes", "3-x"], "class number"),
         (["--classes", "40"], "between 0 and 39"),
         (["--fail-on", "nonsense"], "--fail-on"),

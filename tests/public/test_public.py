@@ -85,6 +85,8 @@ def test_a_users_script_runs_up_to_the_names_that_are_none():
 
 def test_a_scan_is_a_container_of_its_classes():
     found = sg.scan(FRAME, classes=["d", 1])
+    assert len(repr(found)) < 200
+    assert "Never an output" in found._repr_html_()
     assert list(found) == [3, 1]
     assert len(found) == 2
     assert 3 in found
@@ -101,6 +103,8 @@ def test_a_scan_is_a_container_of_its_classes():
     assert [row["verdict"] for row in written["verdicts"]] == ["unargmaxable", "argmaxable"]
     with pytest.raises(KeyError, match="class 0 is not among the 2"):
         found[0]
+    with pytest.raises(KeyError, match="no class 'z'"):
+        found["z"]
 
 
 def test_a_table_as_parquet_and_a_picture(tmp_path):
