@@ -38,7 +38,9 @@ def test_scan_writes_verdicts_summary_and_evidence(npz, tmp_path, capsys) -> Non
     assert list(table.columns) == columns.split()
     assert table.token[3] == "t3"
     lost = table[table.verdict == "unargmaxable"]
-    assert set(lost.holds) <= {"whatever the features", "up to 100"}
+    needs = [hold.removeprefix("up to ") for hold in lost.holds if hold != "whatever the features"]
+    assert needs
+    assert all(float(bound) >= 100 for bound in needs)
     assert table.holds.notna().sum() == len(lost)
     summary = json.loads((out / "summary.json").read_text())
     assert summary["counts"]["unargmaxable"] == int((table.verdict == "unargmaxable").sum()) > 0
