@@ -208,11 +208,11 @@ def unsourced() -> list[str]:
 
 
 def stale_figures() -> list[str]:
-    """Committed figures whose record names other drawing code than what is there."""
+    """Committed figures whose record names no drawing code, or another than what is there."""
     found = []
     for run in committed_runs():
-        drawn = run.record.get("drawn_by") if run.record["figures"] else None
-        if drawn and drawn != codebase.drawing_digest(paths.notebook(run.name)):
+        drawn = run.record.get("drawn_by")
+        if run.record["figures"] and drawn != codebase.drawing_digest(paths.notebook(run.name)):
             found.append(
                 f"the figures of {run.name} in profile {run.profile} are older than the code that "
                 f"draws them: run `make {run.name} PROFILE={run.profile}`"

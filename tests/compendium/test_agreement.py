@@ -222,8 +222,9 @@ def test_what_a_profile_says_is_compared_with_its_own_value(whole):
     assert agreement.faults() == []
 
 
-def test_a_figure_older_than_its_drawing_code_is_an_error(whole):
-    whole.record("10_demo", "default", 7, 0.704, drawn_by="0123456789abcdef")
+@pytest.mark.parametrize("drawn_by", ["0123456789abcdef", None])
+def test_a_figure_older_than_its_drawing_code_is_an_error(whole, drawn_by):
+    whole.record("10_demo", "default", 7, 0.704, drawn_by=drawn_by)
     whole()
     assert agreement.faults() == [
         "the figures of 10_demo in profile default are older than the code that draws them: run "
