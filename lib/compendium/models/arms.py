@@ -30,7 +30,7 @@ from compendium.keeping import Shelf
 from compendium.models import margin_run
 from compendium.models.margin_run import MarginRun
 from compendium.models.robustness import perturbation_grid
-from compendium.models.sweep import Experiment, embeddings_rms, signed_window_scores
+from compendium.models.sweep import Experiment, embeddings_rms, signed_window_scores, window_scores
 from softgeom import parallel
 from softgeom.arrays import Floats
 from softgeom.language_model import (
@@ -218,8 +218,8 @@ def run_seeds(
 def measure_run(
     run: MarginRun, windows: Tokens, perturbations: Sequence[Perturbation], seed: int, device: str
 ) -> tuple[dict[str, float], Floats]:
-    """Perplexity, sizes, scores and embedding error of a trained model, by name; its losses
-    (1 + perturbations, windows), clean and perturbed.
+    """Perplexity, sizes, embedding error and scores of a trained model, by its M and by the M of
+    its start, by name; its losses (1 + perturbations, windows), clean and perturbed.
 
     The contextual embedding error is 003's, Section 7.5 (c): mean of
     ||e - sum_v p(v | past) E_v||^2 / ||e||^2 over the tokens that follow.
@@ -237,11 +237,13 @@ def measure_run(
     ]
     # the first position has no past
     beta, sign = (each[:, 1:] for each in signed_window_scores(model, prior, windows))
+    untrained = window_scores(model, EmbeddingPrior(prior.config, seed), windows)[:, 1:]
     numbers = {
         "perplexity": float(np.exp(losses[0].mean())),
         "embedding_rms": rms,
         "embedding_error": float(torch.cat(errors).double().mean()),
         "mean_beta": float(beta.mean()),
+        "untrained_beta": float(untrained.mean()),
         "positive_share": float((beta > ROUNDING).mean()),
         "folded_share": float((sign < 0).mean()),
         "coupling_norm": prior.coupling_matrix().norm().item(),
