@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import io
 import json
+import re
 import zipfile
 
 import numpy as np
@@ -18,7 +19,7 @@ from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.folder import verify_folder
 from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
-from softgeom.explorers import scripts
+from softgeom.explorers import scan_page, scripts
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
 SCAN = """
@@ -412,3 +413,15 @@ return argument.cases.map(({ W, b, d, set, claims }) => {
   });
 });
 """
+
+
+def test_a_page_carries_the_layer_that_it_is_given():
+    layer = SoftmaxLayer(np.eye(3, 2, dtype=np.float32), np.arange(3.0), ["a", "</script>", "ü"])
+    page = scan_page(layer, "mine & yours", more={"a <b>": "x.html"})
+    coded = re.search(r'scanPage\([^\n]*, "([^"]*)", "mine & yours.npz"\)', page)
+    with np.load(io.BytesIO(base64.b64decode(coded[1]))) as held:
+        assert np.array_equal(held["W"], layer.W)
+        assert np.array_equal(held["b"], layer.b)
+        assert held["tokens"].tolist() == list(layer.tokens)
+    assert "Scan mine &amp; yours</button>" in page
+    assert '<a href="x.html">a &lt;b&gt;</a>' in page

@@ -29,6 +29,8 @@ from compendium.pages import (
     registers,
 )
 from compendium.runs import NotebookRun
+from softgeom.checkpoints.loading import load_softmax_layer
+from softgeom.checkpoints.released import RELEASED
 
 _CHAPTERS: dict[str, tuple[str, ...]] = {
     "Foundations": ("0",),
@@ -62,6 +64,8 @@ can.
 - [**Reproduce**](running.md): every figure and table of four papers, each [claim](claims.md) with
   its rule and verdict, and what had to be [corrected](corrections.md).
 """
+# a model whose licence lets a page carry its last layer, if its package is here
+_TO_TRY = "ppocr-v4"
 # no table of contents: the figure takes its place
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
 
@@ -267,7 +271,14 @@ def _scan_page(source: Path) -> str:
     """The page on which a reader's own layer is scanned, framed as the explorers are."""
     from softgeom import explorers
 
-    _write(source / "_static" / "scan.html", explorers.scan_page())
+    more = {}
+    if RELEASED[_TO_TRY].available():
+        released, layer = RELEASED[_TO_TRY], load_softmax_layer(_TO_TRY)
+        origin = f"{released.wheel.package} {released.wheel.version}, {released.licence}"
+        inside = explorers.scan_page(layer, f"{released.title} ({origin})")
+        _write(source / "_static" / f"scan-{_TO_TRY}.html", inside)
+        more[f"the {released.title} ({len(inside) / 1e6:.0f} MB)"] = f"scan-{_TO_TRY}.html"
+    _write(source / "_static" / "scan.html", explorers.scan_page(more=more))
     frame = (
         '<iframe class="explorer" data-src="_static/scan.html" title="Scan a layer in this '
         'browser"></iframe>'

@@ -11,8 +11,8 @@ const WORDS = {
   undecided: ["undecided", "this page found neither a winning input nor a proof; softgeom scan decides nearly all of them"],
 };
 
-/** Make the page alive; `code` is the worker's source, `example` an .npz file in base64 to try. */
-export function scanPage(code, example) {
+/** Make the page alive; `code` is the worker's source, `example` an .npz file in base64 to try, and how it is called. */
+export function scanPage(code, example, called) {
   const at = (id) => document.getElementById(id);
   let [worker, file, shown, begun] = [null, null, null, 0];
   const source = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
@@ -226,6 +226,6 @@ export function scanPage(code, example) {
 
   function tryExample() {
     const bytes = Uint8Array.from(atob(example), (character) => character.charCodeAt(0));
-    open(new File([bytes], "example.npz"));
+    open(new File([bytes], called));
   }
 }
