@@ -47,6 +47,12 @@ const filters = () => {
   place.append(count);
   apply();
 };
+// Two of the theme's names: a chapter's fold has none, and the search button's leaves out what is written on it.
+const nameControls = () => {
+  for (const fold of document.querySelectorAll("summary:has(> .toctree-toggle)"))
+    fold.setAttribute("aria-label", `Pages of ${fold.closest("li").querySelector("a").textContent}`);
+  for (const button of document.querySelectorAll("button.search-button-field")) button.removeAttribute("aria-label");
+};
 // A table wider than the page scrolls by itself; the keyboard must reach it to scroll it.
 const reachTables = () => {
   for (const table of document.querySelectorAll("table.docutils, .cell_output table"))
@@ -87,7 +93,7 @@ const enlargeFigures = () => {
     image.after(button);
   }
 };
-document.addEventListener("DOMContentLoaded", () => { filters(); openNamed(); reachTables(); enlargeFigures(); });
+document.addEventListener("DOMContentLoaded", () => { nameControls(); filters(); openNamed(); reachTables(); enlargeFigures(); });
 window.addEventListener("hashchange", openNamed);
 
 // The search shows where a word stands. The texts come as a script, which a page opened from a folder may load, unlike other pages.

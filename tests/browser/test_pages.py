@@ -251,14 +251,14 @@ def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot)
     tab = open_page("hardmax")
     _live(tab, "Leaders at layer 0: z₁, z₂.")  # a third emerges
     for _ in range(3):
-        tab.get_by_role("button", name="One layer on").click()
+        tab.get_by_role("button", name="Step one layer on").click()
     _live(tab, "Leaders at layer 3: z₁, z₂, z₃.")
     screenshot(tab, "hardmax")
     tab.locator("select").select_option("0")
     for _ in range(3):
-        tab.get_by_role("button", name="One layer on").click()
+        tab.get_by_role("button", name="Step one layer on").click()
     _live(tab, "Leaders at layer 3: z₁, z₂, z₃.")
-    tab.get_by_role("button", name="One layer on").click()
+    tab.get_by_role("button", name="Step one layer on").click()
     _live(tab, "Leaders at layer 4", whole=False)
     drag(tab, "token-7", 100, -80)  # pulled outside the triangle it becomes a leader itself
     _live(tab, "Leaders at layer 4: z₁, z₂, z₃, z₈.")

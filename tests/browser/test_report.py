@@ -205,3 +205,31 @@ def test_every_page_fits_a_phone_and_makes_no_request(site, open_page, screensho
         assert _width(tab) <= phone["viewport"]["width"], f"{name} is wider than a phone"
         if name in shown:
             screenshot(tab, f"report_phone_{name.replace('/', '_')}")
+
+
+MAIN = (
+    "index",
+    "claims",
+    "notebooks/20_scalar_margins",
+    "lessons/TEACHING",
+    "lessons/2_who_can_win",
+)
+ALONE = ("story", "scan", "2_who_can_win", "3_where_attention_tears", "explorers/hardmax")
+RULES = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", [*MAIN, *(f"_static/{page}" for page in ALONE)])
+def test_axe_finds_nothing(site, open_tab, name, scheme):
+    axe = site.parent / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+    if not axe.is_file():
+        pytest.skip("axe-core is not here: npm ci could not fetch it")
+    # only the policy of our own pages forbids what the test adds
+    tab = open_tab((site / f"{name}.html").as_uri(), color_scheme=scheme, bypass_csp=True)
+    tab.wait_for_timeout(300)
+    tab.evaluate(axe.read_text(encoding="utf-8"))
+    found = tab.evaluate(
+        f"axe.run({{ runOnly: {RULES}, iframes: false }}).then(({{ violations }}) => "
+        "violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]))"
+    )
+    assert found == []

@@ -109,7 +109,7 @@ export function render({ model, el }) {
     put({ ...changes, layer: 0, temperature: 0 });
   });
   const back = button(page.sliders, "Back", () => goTo(model.get("layer") - 1), { "aria-label": "One layer back" });
-  const step = button(page.sliders, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "One layer on" });
+  const step = button(page.sliders, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "Step one layer on" });
   const play = button(page.sliders, "Play", () => {
     if (state.timer) return stopPlaying();
     if (model.get("layer") >= model.get("layers")) goTo(0);
