@@ -226,3 +226,16 @@ def test_nobody_changes_a_set_or_its_region(features) -> None:
     for owner, name in [*changes, (regions[0], "radius")]:
         with pytest.raises(AttributeError):
             setattr(owner, name, None)
+
+
+@pytest.mark.parametrize(
+    ("features", "holds"),
+    [
+        (Ellipsoid.rms_norm([1.0, -2.0]), True),
+        (Ellipsoid.rms_norm([1.0, 0.0]), False),
+        (Ellipsoid([1.0, 2.0], [0.0, 1.0]), False),
+        (Ellipsoid.layer_norm([1.0, 2.0]), False),
+    ],
+)
+def test_only_a_norm_around_zero_in_every_direction_holds_a_ball(features, holds):
+    assert features.holds_a_ball == holds

@@ -30,7 +30,7 @@ from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.commands.names import Names
 from softgeom.commands.results import EVIDENCE, folder_for, scan_into
-from softgeom.layer import FeatureSet
+from softgeom.layer import Ellipsoid, FeatureSet
 
 # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 _EXAMPLES = 20
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     folder_for(options.out, model := str(options.model), head.layer)
     quiet = options.quiet or options.json
     if not quiet:
-        _introduce(options, head, features.describe(), why, inputs)
+        _introduce(options, head, features, why, inputs)
     started = time.perf_counter()
 
     def decide(blocks: Path) -> Scan:
@@ -106,9 +106,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _introduce(
-    options: argparse.Namespace, head: Head, described: str, why: str | None, inputs: Any
+    options: argparse.Namespace, head: Head, features: FeatureSet, why: str | None, inputs: Any
 ) -> None:
-    layer = head.layer
+    layer, described = head.layer, features.describe()
     bias = "no bias" if layer.b is None else "with bias"
     print(
         f"{escape_token(str(options.model))}: {layer.classes:,} classes, {layer.dimension} "
@@ -121,6 +121,11 @@ def _introduce(
         print(f"  {why}")
     elif options.features == "box" and smaller.describe() != described:
         print(f"  --features auto would use a smaller set: {because}")
+    if layer.b is None and isinstance(features, Ellipsoid) and features.holds_a_ball:
+        print(
+            "  without a bias, size and gain of this normalisation change no verdict: "
+            "--features unbounded decides the same in half the time"
+        )
     if inputs:
         print(
             f"  {inputs['rows']:,} real features reach from {inputs['lowest']:.4g} to "

@@ -82,6 +82,13 @@ class Ellipsoid(FeatureSet):
         """The outputs of ``RMSNorm``: ``||u|| <= sqrt(d)``."""
         return cls(gain)
 
+    @property
+    def holds_a_ball(self) -> bool:
+        """Whether a ball around zero lies inside: without a bias, a class that wins anywhere in R^d
+        then wins here, too, since a shorter x in the same direction changes no order.
+        """
+        return not self.centred and not self.bias.any() and bool(self.gain.all())
+
     def check(self, dimension: int) -> None:
         """Raise ValueError unless the set lives in R^dimension."""
         if len(self.gain) != dimension:
