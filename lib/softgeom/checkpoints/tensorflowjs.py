@@ -3,7 +3,8 @@ in files beside it.
 
 `weightsManifest` is a list of groups, each with `paths` and `weights`; a weight has `name`,
 `shape`, `dtype`, and where it is quantised `quantization` with `dtype`, `scale` and `min`: the real
-number is `scale * code + min`. Kernels are stored as (features, classes).
+number is `scale * code + min`. Kernels are stored as (features, classes). A graph that was
+converted names a weight by what reads it, `X/MatMul/ReadVariableOp`; here it is `X/kernel`.
 """
 
 from __future__ import annotations
@@ -38,11 +39,23 @@ def open_tensorflowjs(path: Path) -> ArrayStore:
         for group in manifest:
             cursor = Cursor(b"".join(_bytes(path.parent, name) for name in group["paths"]))
             for weight in group["weights"]:
-                tensors[plain(str(weight["name"]))] = _read(cursor, weight)
+                tensors[_named(str(weight["name"]))] = _read(cursor, weight)
     except (KeyError, TypeError, AttributeError, CutShortError, MemoryError) as error:
         reason = plain(f"{type(error).__name__}: {error}", 100)
         raise ValueError(f"{path} and the files that it names do not fit ({reason}).") from None
+    for name, values in tensors.items():
+        # beside a bias its length tells which side is which
+        if name.endswith("kernel") and name[:-6] + "bias" not in tensors and values.ndim == 2:
+            tensors[name] = values.T
     return ArrayStore(tensors, str(path), {"format": "tensorflow.js"})
+
+
+def _named(name: str) -> str:
+    """A weight's name as layers call it, where a converted graph names the operation instead."""
+    name = plain(name).removesuffix("/ReadVariableOp")
+    operations = (("/MatMul", "/kernel"), ("/BiasAdd", "/bias"))
+    endings = (name.removesuffix(end) + called for end, called in operations if name.endswith(end))
+    return next(endings, name)
 
 
 def _bytes(folder: Path, name: Any) -> bytes:
