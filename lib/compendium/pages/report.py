@@ -117,7 +117,7 @@ def _build(
     }
     proofs = {
         name: _for_the_site(_rendered(f"docs/{name}.md", shown))
-        for name in ("answers", "verdicts", "certificates", "trust")
+        for name in ("answers", "verdicts", "certificates", "trust", "costs")
     }
     explorers, lessons = _explorers(source), _lessons(source)
     pages["scan"] = _scan_page(source)
@@ -213,6 +213,7 @@ _SITE_PAGES = {
     "docs/answers.md": "answers.md",
     "docs/reproducing.md": "running.md",
     "docs/verdicts.md": "verdicts.md",
+    "costs.md": "costs.md",
     "docs/trust.md": "trust.md",
     "certificates.md": "certificates.md",
     "docs/reproducing.md#other-systems": "running.md#other-systems",
