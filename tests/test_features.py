@@ -91,6 +91,17 @@ def test_what_is_certainly_inside_is_inside(features, seed: int, power: int) -> 
             assert not there.contains_exactly([Fraction(v) * Fraction(1 + 1e-9) for v in z])
 
 
+@pytest.mark.parametrize("d", [2, 3, 100])
+def test_a_point_just_outside_a_ball_is_not_certainly_inside(d: int) -> None:
+    """The largest radius below the norm of ``(v, ..., v)``, whose squares are all rounded alike."""
+    for v in np.random.default_rng(0).uniform(1, 2, 100):
+        square = d * Fraction(v) ** 2
+        radius = float(np.sqrt(d)) * v * (1 - 2e-15)
+        while Fraction(float(np.nextafter(radius, 99))) ** 2 < square:
+            radius = float(np.nextafter(radius, 99))
+        assert not Ball(radius).contains(np.full((1, d), v))[0]
+
+
 @ids
 @given(seed=st.integers(0, 10**6), power=st.sampled_from([0, -300, -500, -560]))
 @settings(max_examples=20, deadline=None)
@@ -188,6 +199,17 @@ def test_where_no_corner_of_a_box_rises_nothing_is_lost() -> None:
 def test_a_point_that_is_no_number_in_one_coordinate_is_outside(features) -> None:
     Z = np.zeros((3, 3)) + np.diag([np.nan, np.inf, -np.inf])
     assert not features.contains(Z).any()
+
+
+def test_the_support_of_a_ball_is_its_radius_times_the_norm() -> None:
+    v = [Fraction(3, 5), Fraction(-4, 5)]
+    for c, holds in ((-2, True), (Fraction(-1999, 1000), False), (0, False), (2, False)):
+        assert Ball(2.0).support_nonpositive(v, Fraction(c)) is holds
+    for c, holds in ((-1, True), (0, True), (Fraction(1, 2), False)):
+        assert Ball(2.0).support_nonpositive([Fraction(0)], Fraction(c)) is holds
+    bound, size = Ball(2.0).support_bound(np.array([3.0, -3.0]), np.array([0.0, 1.0]))
+    assert bound == size == pytest.approx(10.0)
+    assert bound >= 10
 
 
 def test_the_support_of_a_box_is_that_of_its_best_corner() -> None:
