@@ -1,8 +1,14 @@
 """Sphinx settings of the report. The pages are assembled by `compendium.pages.report`; nothing is executed here."""
 
+import functools
+import json
 import os
 import re
+import shutil
+import subprocess
 from importlib.metadata import version as _version
+
+from docutils.nodes import SkipNode
 
 from compendium.pages import api_pages
 
@@ -66,11 +72,38 @@ suppress_warnings = [
     "misc.highlighting_failure",
 ]
 
-# MathJax 3 lies in _static when the build could get it from npm; else formulas are typeset only
-# with a network.
-if os.path.exists(os.path.join(os.path.dirname(__file__), "_static", "tex-svg.js")):
-    mathjax_path = "tex-svg.js"
-mathjax3_config = {"svg": {"fontCache": "local"}, "options": {"enableMenu": False}}
+# Formulas become MathML here, which browsers draw without a script, where npm brought MathJax and
+# node is there; else pages fetch MathJax, from a network.
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_MATHJAX = os.path.join(os.path.dirname(_HERE), "npm", "node_modules", "mathjax")
+_TYPESET = bool(shutil.which("node")) and os.path.isdir(_MATHJAX)
+if _TYPESET:
+    html_math_renderer = "mathml"
+
+
+@functools.cache
+def _node(process):
+    """The node that typesets for a process; Sphinx writes pages in several."""
+    command = ["node", os.path.join(_HERE, "formulas.cjs"), _MATHJAX]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, encoding="utf-8", **pipes)
+
+
+@functools.cache
+def _mathml(tex, display):
+    node = _node(os.getpid())
+    print(json.dumps([tex, display]), file=node.stdin, flush=True)
+    return json.loads(node.stdout.readline())
+
+
+def _inline_formula(writer, node):
+    writer.body.append(f'<span class="math">{_mathml(node.astext(), False)}</span>')
+    raise SkipNode
+
+
+def _formula_apart(writer, node):
+    writer.body.append(f'<div class="math">{_mathml(node.astext(), True)}</div>\n')
+    raise SkipNode
 
 
 def _plain_docstring(app, what, name, obj, options, lines):
@@ -164,6 +197,7 @@ def _only_what_it_uses(app, page, template, context, doctree):
 
 
 def setup(app):
+    app.add_html_math_renderer("mathml", (_inline_formula, None), (_formula_apart, None))
     app.connect("html-page-context", _only_what_it_uses, priority=900)  # when all have added theirs
     app.connect("html-page-context", _readable_aloud)
     app.connect("html-page-context", _lighter)

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 _LONGEST = 40_000  # characters kept of a page: all of most, the beginning of the longest
-_SILENT = {"script", "style", "svg", "nav", "mjx-container"}
+_SILENT = {"script", "style", "svg", "nav", "math"}
 _INLINE = {"a", "b", "code", "em", "i", "span", "strong", "sub", "sup"}
 _VOID = {"br", "hr", "img", "input", "link", "meta", "source", "wbr"}
 

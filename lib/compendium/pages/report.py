@@ -143,7 +143,7 @@ def _build(
         | {"running": running, "index": "\n".join([_front_matter(front) + front, *trees])}
     ).items():
         _write(source / f"{name}.md", text)
-    _fetch_mathjax(source / "_static")
+    _fetch_mathjax()
     place = paths.root() / "build"
     gone = _update(source, place / "report")
     return _sphinx(place / "report", place / "html", _banner(shown, told), anew=gone)
@@ -322,20 +322,16 @@ def _lessons(source: Path) -> list[str]:
     return [f"lessons/{name}" for name in [*lesson_pages.names(), *pages]]
 
 
-def _fetch_mathjax(static: Path) -> None:
+def _fetch_mathjax() -> None:
     """MathJax from npm, by the hash in `report/npm/package-lock.json`; without it formulas will
     need a network, and the build says so.
     """
-    place = paths.root() / "build" / "npm"
-    script = place / "node_modules" / "mathjax" / "es5" / "tex-svg.js"
-    lock = paths.root() / "report" / "npm"
-    if not script.is_file() and lock.is_dir():
+    place, lock = paths.root() / "build" / "npm", paths.root() / "report" / "npm"
+    if not (place / "node_modules" / "mathjax").is_dir() and lock.is_dir():
         shutil.copytree(lock, place, dirs_exist_ok=True)
         if npm := shutil.which("npm"):
             subprocess.run([npm, "ci", "--silent", "--ignore-scripts"], cwd=place)
-    if script.is_file():
-        shutil.copy(script, static / script.name)
-    else:
+    if not (place / "node_modules" / "mathjax").is_dir():
         print("report: npm did not fetch MathJax; formulas in this build need a network")
 
 
