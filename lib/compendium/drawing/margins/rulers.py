@@ -127,20 +127,20 @@ def draw_beside_the_paper(
             range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]]
         )
         _shade_dead(axes[row, 1], living[family], len(multiples[family]))
-    judged = sweep[
-        (sweep["family"] == "noise") & (sweep["level"] == max(living["noise"], default=0))
-    ]
+    strongest = max(living["noise"], default=0)
+    judged = sweep[(sweep["family"] == "noise") & (sweep["level"] == strongest)]
     ours = judged.set_index("penalty_weight")["median_ratio"]
     printed = paper[(paper["perturbation"] == "noise") & (paper["dataset"] == "wikitext-103")]
-    theirs = (
-        printed[printed["level"] == printed["level"].max()]
-        .sort_values("objective")["median_ratio"]
-        .tolist()
-    )
+    last = printed["level"].max()
+    theirs = printed[printed["level"] == last].sort_values("objective")["median_ratio"].tolist()
+    here = "not judged here"
+    if len(ours):
+        size = multiples["noise"][strongest - 1]
+        here = f"×{ours[0.0]:.1f} into ×{ours[weight]:.1f} at our size {size:g}"
     style.headline(
         fig,
-        f"The penalty turns ×{theirs[0]:.0f} into ×{theirs[1]:.0f} in the paper, "
-        + (f"×{ours[0.0]:.1f} into ×{ours[weight]:.1f} here" if len(ours) else "not judged here"),
+        f"The penalty turns ×{theirs[0]:.0f} into ×{theirs[1]:.0f} at the paper's level {last}, "
+        + here,
     )
     return fig
 
@@ -224,11 +224,24 @@ def draw_gain(
     top = sweep[(sweep["family"] == "noise") & (sweep["level"] == max(living["noise"], default=0))]
     said = "At no level of noise can a gain be judged"
     if len(top):
-        counts = [int((top[top["scale"] == scale]["high"] < 0).sum()) for scale in _RULERS]
-        total = top["penalty_weight"].nunique()
+        absolute, relative = (top[top["scale"] == scale] for scale in _RULERS)
+        if len(absolute) == 1:
+            weight = f"λ = {absolute['penalty_weight'].item():g}"
+            told, beside = _told(absolute), _told(relative)
+        else:
+            weight = f"of {len(absolute)} penalties"
+            gains, beside = ((one["high"] < 0).sum() for one in (absolute, relative))
+            told = f"{gains} surely gain"
         said = (
-            f"{counts[0]} of {total} penalties surely gain at equal size, "
-            f"{counts[1]} relative to embeddings"
+            f"Under noise {weight} {told} at equal absolute size, {beside} at equal relative size"
         )
     style.headline(fig, said)
     return fig
+
+
+def _told(row: pd.DataFrame) -> str:
+    """What one penalty does to the loss, in words, as far as its interval tells."""
+    if row["low"].item() > 0 or row["high"].item() < 0:
+        extra = row["extra_nats"].item()
+        return f"{'costs' if extra > 0 else 'gains'} {abs(extra):.2f} nats"
+    return "changes nothing surely"
