@@ -8,8 +8,8 @@ import pytest
 from lesson_cases import RIGHT, WRONG, value
 
 import classroom
+from classroom import pages as lesson_pages
 from classroom.grading import grade
-from compendium.pages import lesson_pages
 
 pytestmark = pytest.mark.browser
 

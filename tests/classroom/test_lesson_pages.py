@@ -9,8 +9,8 @@ import pytest
 from lesson_cases import RIGHT, WRONG, value
 
 import classroom
+from classroom import pages as lesson_pages
 from classroom import tables
-from compendium.pages import lesson_pages
 from softgeom.explorers import scripts
 
 JUDGE = """

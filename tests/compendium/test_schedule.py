@@ -109,16 +109,22 @@ def test_nothing_outlives_the_scheduler(clone, write_notebook, number):
     quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     env = os.environ | {"PYTHONHASHSEED": "0"}
     process = subprocess.Popen(command, cwd=clone, env=env, **quiet)
-    place, end = clone / "kernel", time.monotonic() + 120
-    while not (place.exists() and place.read_text()) and time.monotonic() < end:
+    place = clone / "kernel"
+    try:
+        assert _within(120, lambda: place.exists() and place.read_text())
+        process.send_signal(number)
+        process.wait(120)
+    finally:
+        process.kill()
+        process.wait()
+    assert _within(10, lambda: not os.path.exists(f"/proc/{place.read_text()}"))
+
+
+def _within(seconds, happens):
+    end = time.monotonic() + seconds
+    while not happens() and time.monotonic() < end:
         time.sleep(0.1)
-    kernel = int(place.read_text())
-    process.send_signal(number)
-    process.wait(30)
-    end = time.monotonic() + 10
-    while os.path.exists(f"/proc/{kernel}") and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not os.path.exists(f"/proc/{kernel}")
+    return happens()
 
 
 def test_the_longest_way_starts_first():

@@ -23,7 +23,7 @@ from softgeom.bottleneck.certifying.folder import verify_folder, write_folder
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.commands.answers_folder import ANSWERS, verify_answers, write_answers
-from softgeom.layer import FeatureSet, Unbounded
+from softgeom.layer import Box, FeatureSet, Unbounded
 
 TOOL = Path(__file__).parents[2] / "tools" / "check_evidence.py"
 READERS = {"scan": Scan, "answers": Answers, "experts": Router}
@@ -135,17 +135,26 @@ def _scan_folder(content: bytes, honest: Honest, folder: Path) -> None:
 
 
 def _holds(evidence: Evidence) -> dict[int, str]:
-    """What the table says of each class that a section is about."""
-    said: dict[int, list[str]] = {}
+    """What the table says of each class of a section; a larger box speaks for a smaller one."""
+    found: dict[int, list[FeatureSet]] = {}
     for n, one in enumerate([evidence.head, *evidence.head["sections"]]):
-        words = FeatureSet.from_json(one["features"]).condition()
+        features = FeatureSet.from_json(one["features"])
         start = f"section{n}_" * bool(n)
         kinds = evidence.arrays[f"{start}kinds"].tolist()
         for t, kind in zip(evidence.arrays[f"{start}classes"].tolist(), kinds, strict=True):
-            said.setdefault(t, []).extend([words] * (kind in PROOFS))
-    alone = Unbounded().condition()
-    sections = bool(evidence.head["sections"])
-    return {t: alone if alone in s else "; ".join(s) for t, s in said.items() if sections}
+            found.setdefault(t, []).extend([features] * (kind in PROOFS))
+    if not evidence.head["sections"]:
+        return {}
+    return {t: _words(sets) for t, sets in found.items()}
+
+
+def _words(sets: list[FeatureSet]) -> str:
+    if Unbounded() in sets:
+        return Unbounded().condition()
+    high = max((np.max(one.high) for one in sets if isinstance(one, Box)), default=0.0)
+    return "; ".join(
+        one.condition() for one in sets if not isinstance(one, Box) or np.max(one.high) == high
+    )
 
 
 def _answers_folder(content: bytes, honest: Honest, folder: Path) -> None:

@@ -19,15 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from compendium import paths, profiles, runs
-from compendium.pages import (
-    api_pages,
-    article,
-    excerpts,
-    lesson_pages,
-    notebook_pages,
-    readme,
-    registers,
-)
+from compendium.pages import api_pages, article, excerpts, notebook_pages, readme, registers
 from compendium.runs import NotebookRun
 from softgeom.checkpoints.loading import load_softmax_layer
 from softgeom.checkpoints.released import RELEASED
@@ -305,10 +297,12 @@ def _lessons(source: Path) -> list[str]:
     """The lessons' pages, framed as the explorers are, and what teachers need."""
     folder = paths.root() / "notebooks" / "lessons"
     (source / "lessons").mkdir()
-    for name in lesson_pages.names():
-        _write(source / "_static" / f"{name}.html", lesson_pages.page(name))
+    # the classroom stands beside the compendium: neither imports the other
+    command = [sys.executable, "-m", "classroom.pages", str(source / "_static")]
+    made = subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8")
+    titles = json.loads(made.stdout)
+    for name, title in titles.items():
         address = f"../_static/{name}.html"
-        title = lesson_pages.title(name)
         frame = f'<iframe class="explorer" data-src="{address}" title="{title}"></iframe>'
         text = (
             f'{_WIDE}# {title}\n\n<a href="{address}">On a page of its own</a>, to keep and to use '
@@ -319,7 +313,7 @@ def _lessons(source: Path) -> list[str]:
         text = path.read_text(encoding="utf-8").replace(".ipynb)", ".md)")
         _write(source / "lessons" / path.name, text)
     pages = sorted(path.stem for path in folder.glob("*.md"))
-    return [f"lessons/{name}" for name in [*lesson_pages.names(), *pages]]
+    return [f"lessons/{name}" for name in [*titles, *pages]]
 
 
 def _fetch_mathjax() -> None:

@@ -1,7 +1,7 @@
 """A lesson as one HTML file that needs no kernel: what the notebook in `notebooks/lessons` says,
 with its figures live and its questions answered by the page (`static/lesson.js`).
 
-The notebook's cells run here once, on a desk that notes what they ask and show. Cells tagged
+`python -m classroom.pages FOLDER` writes all of them. The notebook's cells run here once, on a desk that notes what they ask and show. Cells tagged
 `kernel`, which speak of running cells, are left out, and so is what asks the kernel about a figure.
 """
 
@@ -13,7 +13,9 @@ import html
 import io
 import json
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -21,12 +23,12 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 import classroom
 from classroom import tables
-from compendium import paths
 from softgeom.explorers import scripts
 from softgeom.explorers.document import FIGURE, document
 from softgeom.explorers.examples import initial_state
 from softgeom.explorers.explorer import Explorer
 
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks" / "lessons"
 # of each explorer, what its module offers to the judges beside the figure
 _TOOLS = {
     "softmax": "makeLayer, verdicts, countRankings",
@@ -47,8 +49,7 @@ is kept in this browser and nowhere else.</p>
 
 def names() -> list[str]:
     """The lessons' notebooks, in the order of `classroom.LESSONS`."""
-    folder = paths.root() / "notebooks" / "lessons"
-    return sorted(path.stem for path in folder.glob("*.ipynb"))
+    return sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 
 
 def title(name: str) -> str:
@@ -85,7 +86,7 @@ def for_page(known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(name: str) -> list[dict[str, Any]]:
-    path = paths.root() / "notebooks" / "lessons" / f"{name}.ipynb"
+    path = NOTEBOOKS / f"{name}.ipynb"
     return json.loads(path.read_text(encoding="utf-8"))["cells"]
 
 
@@ -260,3 +261,14 @@ def _atom(tex: str, at: int) -> tuple[str, int]:
 
 def _grouped(part: str) -> str:
     return f"({part.strip()})" if " " in part.strip() else part.strip()
+
+
+def main(folder: Path) -> None:
+    """Write every lesson's page into a folder and print their titles as JSON, by notebook."""
+    for name in names():
+        (folder / f"{name}.html").write_text(page(name), encoding="utf-8")
+    print(json.dumps({name: title(name) for name in names()}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
