@@ -78,8 +78,9 @@ def test_the_front_page_answers_and_leads_to_the_evidence(open_page, screenshot)
     tab.keyboard.press("Enter")
     screenshot(tab, "report_claims")
     row.locator("a", has_text="20_scalar_margins").first.click()
-    tab.locator("figure img").first.wait_for()
     picture = tab.locator("figure img").first
+    picture.evaluate("(image) => image.scrollIntoView()")  # it is fetched when it comes near
+    picture.wait_for()
     assert picture.evaluate("(image) => image.complete && image.naturalWidth") > 300
     assert len(picture.get_attribute("alt")) > 20
     assert tab.locator("article").get_by_text("Provenance.").count() == 1

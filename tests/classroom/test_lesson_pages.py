@@ -4,6 +4,8 @@ desk is tested with and on many others.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from lesson_cases import RIGHT, WRONG, value
@@ -33,9 +35,12 @@ def judged(javascript):
         (scripts.FOLDER / f"{name}.js").as_uri() for name in ("geometry", "hardmax", "attention")
     ]
 
+    @functools.cache  # seconds each
+    def lesson(name):
+        return lesson_pages.for_page(tables.lesson(name))
+
     def judged_(name, asked):
-        lesson = lesson_pages.for_page(tables.lesson(name))
-        argument = {"modules": modules, "lesson": lesson, "asked": asked}
+        argument = {"modules": modules, "lesson": lesson(name), "asked": asked}
         return javascript("lesson_answers", JUDGE, argument)
 
     return judged_
