@@ -16,6 +16,7 @@ import json
 import math
 import random
 import re
+import struct
 import sys
 import warnings
 import zipfile
@@ -70,21 +71,39 @@ def demand(condition, sentence):
 
 
 def members(path):
-    """The bytes of each array: stored as they are, so that together they fit into the file."""
-    with zipfile.ZipFile(path) as archive:
+    """The bytes of each array: stored as they are, one after the other, then their list, then the
+    end; so whoever reads from the front, or by another end, finds the same under the same names.
+    """
+    content, place, behind = Path(path).read_bytes(), 0, 0
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
         listed = archive.infolist()
-        plain = all(
-            one.compress_type == zipfile.ZIP_STORED and one.file_size == one.compress_size
-            for one in listed
-        )
-        demand(plain, "a member is not stored as it is")
-        # members may overlap: Python has looked for that since 3.11.8 alone
-        size = sum(one.file_size for one in listed)
-        demand(size <= Path(path).stat().st_size, "its members are longer than the file")
         demand(len({one.filename for one in listed}) == len(listed), "a member occurs twice")
-        first = min((one.header_offset for one in listed), default=0)
-        demand(first == 0, "something stands before its members")
+        for one in listed:
+            # what stands before it, but for version and time
+            said = content[place + 6 : place + 10] + content[place + 14 : place + 14 + 2**8]
+            front = next((known for known in fronts(one) if said.startswith(known)), b"")
+            stored = one.compress_type == zipfile.ZIP_STORED and one.compress_size == one.file_size
+            there = front and stored and one.header_offset == place
+            place += 10 + len(front) + one.file_size
+            behind += 46 + len(one.filename) + len(one.extra)
+            # beyond 2 GB the list needs that field; elsewhere it may hold another name
+            alone = one.filename == one.orig_filename and (place > 2**31 or not one.extra)
+            named = alone and one.filename.endswith(".npy")
+            demand(there and named, f"{one.filename} is stored or named in a second way")
+        rest = len(content) - archive.start_dir - behind
+        ends = (22, 98) if place > 2**31 else (22,)
+        demand(place == archive.start_dir and rest in ends, "it holds more than its members")
         return {one.filename.removesuffix(".npy"): archive.read(one) for one in listed}
+
+
+def fronts(one):
+    """The ways to write flags, method, sum, both sizes, name and long sizes before a member."""
+    n, name = one.file_size, one.filename.encode()
+    long = struct.pack("<HHQQ", 1, 16, n, n)
+    for size, more in ((n, b""), (n, long), (2**32 - 1, long)):
+        if size < 2**32:
+            numbers = struct.pack("<4L2H", 0, one.CRC, size, size, len(name), len(more))
+            yield numbers + name + more
 
 
 def array(content, name, dtype):
@@ -96,6 +115,9 @@ def array(content, name, dtype):
         shape, fortran, found = np.lib.format.read_array_header_1_0(stream)
     told = found.str.rstrip("0123456789") if dtype == "<U" else found.str
     demand(told == dtype and not fortran, f"{name} is {found.str}, not {dtype}, or by columns")
+    said = content[10 : stream.tell()].decode().rstrip(" \n")
+    plain = f"{{'descr': '{found.str}', 'fortran_order': {fortran}, 'shape': {shape}, }}"
+    demand(said == plain, f"{name} says otherwise what it is")
     size = math.prod(shape) * found.itemsize
     demand(len(content) == stream.tell() + size, f"{name} is not as long as it says")
     if dtype == "<U":
@@ -256,6 +278,7 @@ class Features:
         bounds = zip(self.low, self.high, strict=True)
         demand(all(a < b for a, b in bounds), "a lower bound is not below the upper one")
         demand(self.radius > 0, "its radius is not positive")
+        self.meaning = self.kind, self.centred, self.floats
 
     def numbers(self, name):
         """A field as d floats; a radius as one."""
@@ -529,13 +552,14 @@ def check(options):
     demand(json.dumps(head["layer"], sort_keys=True) == ours, "it belongs to another layer")
     digest = hashlib.sha256(ours.encode()).hexdigest()
     print(f"layer: {len(W)} classes x {W.shape[1]} features, {digest}")
-    everything, sets = check_part(options, W, b, head, arrays), [head["features"]]
+    everything, d = check_part(options, W, b, head, arrays), W.shape[1]
+    sets = [Features(head["features"], d).meaning]
     lost = [claim.name for claim in everything if claim.way == "weights"]
     lost = set(lost if sections else ())
     for part, columns in sections:
-        again = part["features"] in sets
-        demand(not again and columns["kinds"].size, "a section says nothing new")
-        sets.append(part["features"])
+        meaning = Features(part["features"], d).meaning
+        demand(meaning not in sets and columns["kinds"].size, "a section says nothing new")
+        sets.append(meaning)
         print("whose unargmaxable classes are so over another set, too:")
         found = check_part(options, W, b, part, columns)
         useful = all(claim.way == "weights" and claim.name in lost for claim in found)

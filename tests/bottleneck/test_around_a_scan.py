@@ -4,12 +4,15 @@ rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from softgeom.bottleneck import SoftmaxLayer, scan
 from softgeom.bottleneck.captives import captive_table, heaviest_captors, smallest_shift
 from softgeom.bottleneck.ceilings.bound import Certifier
+from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.paper001 import compare_with_programme
 from softgeom.bottleneck.rows import cut_features, nearest_rows
@@ -29,6 +32,16 @@ def test_captors_come_by_falling_weight_and_share_the_whole(scanned):
     assert (np.diff(shares) <= 0).all()
     assert index not in rivals
     assert table.captors.iloc[0] == len(rivals)
+
+
+def test_weights_beyond_every_float_give_a_ceiling(scanned):
+    t = int(captive_table(scanned)["class"].iloc[0])
+    exact = scanned.with_exact_weights([t])
+    weights = exact.evidence(t).weights * 10**400
+    found = replace(exact[t], evidence=Captors(exact.evidence(t).rivals, weights))
+    huge = replace(exact, findings=[found])
+    assert huge.verify()
+    assert huge.ceiling(t) == pytest.approx(exact.ceiling(t), rel=1e-9)
 
 
 def test_a_class_that_wins_has_no_captors(scanned):

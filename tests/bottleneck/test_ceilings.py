@@ -185,6 +185,22 @@ def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path) -
     assert ceilings(layer, checkpoint=tmp_path).verify()
 
 
+def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path) -> None:
+    layer = draw_layer(np.random.default_rng(3), classes=30)
+    first = ceilings(layer, checkpoint=tmp_path)
+    (block, *_) = sorted(tmp_path.glob("ceilings-*.npz"))
+    with np.load(block) as file:
+        arrays = dict(file)
+    whole, packed = block.read_bytes(), tmp_path / "packed.npz"
+    np.savez(block, **arrays | {"points": np.full_like(arrays["points"], np.nan)})
+    np.savez_compressed(packed, **arrays, more=np.zeros(10**6))  # to be filled in memory
+    no_points = block.read_bytes(), packed.read_bytes()
+    for content in (b"", whole[:-30], whole[:99] + whole[98:], *no_points):
+        block.write_bytes(content)
+        assert np.array_equal(ceilings(layer, checkpoint=tmp_path).ceiling, first.ceiling)
+        assert block.read_bytes() == whole
+
+
 def test_a_claim_beyond_the_proof_is_refused() -> None:
     layer = SoftmaxLayer([[1.0], [-1.0], [0.0]])
     found = ceilings(layer)

@@ -368,6 +368,25 @@ def test_a_summary_that_counts_wrongly_is_refused(out) -> None:
     refused(out, "speaks of 61.0 classes")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("scanned", 60),
+        ("unargmaxable_also", {"whatever the features": 3}),
+        ("fingerprint", "0" * 64),
+        ("features", 60),
+        ("bias", None),
+        ("dtype", "float16"),
+        ("named", 1),
+    ],
+)
+def test_whatever_a_summary_says_of_the_layer_is_compared(out, name: str, value) -> None:
+    reseal(out, model="another", versions={})  # nobody can prove that
+    assert verify_folder(out, example()).scanned == 61
+    reseal(out, **{name: value})
+    refused(out, f"says {name}")
+
+
 def test_a_summary_says_nothing_twice(out) -> None:
     honest = (out / SUMMARY).read_text()
     (out / SUMMARY).write_text('{"counts": {"argmaxable": 61}, ' + honest[1:])

@@ -40,6 +40,17 @@ def oracle(W, b, order, region) -> str:
     return "possible" if truth.verdict == "argmaxable" else "impossible"
 
 
+def test_every_class_of_an_order_is_told_by_number() -> None:
+    blocks = [[2], [9, 0, 1, 4], [5, 6, 7]]
+    assert Order(blocks).numbered() == "2 > 0-1 4 9 > 5-7"
+    assert Order(blocks[:1], rest=True).numbered() == "2 > others"
+    layer = SoftmaxLayer(np.eye(12), tokens=["a, b", "a", "b", "c > d", *"efghijkl"])
+    alike = [Order([[0], [3]]), Order([[0, 3]]), Order([range(8)]), Order([[*range(7), 8]])]
+    table = ask(layer, alike).table
+    assert table.order[2] == table.order[3] == "a, b, a, b, c > d, 4 more"
+    assert table.classes.tolist() == ["0 > 3", "0 3", "0-7", "0-6 8"]
+
+
 def some_order(rng: np.random.Generator, classes: int) -> Order:
     classes_in_order = rng.permutation(classes)
     cuts = np.sort(

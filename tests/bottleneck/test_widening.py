@@ -104,6 +104,14 @@ def test_what_does_not_follow_is_refused(found):
             replace(found, wider=(part,)).verify()
     with pytest.raises(EvidenceError, match="occurs twice"):
         replace(found, wider=(everywhere, everywhere)).verify()
+    # the same box, with a bound for each feature: of two sets each inside the other both are said
+    own = found.features
+    again = replace(everywhere, features=Box((own.high,) * found.layer.dimension))
+    twofold = replace(found, wider=(again,))
+    with pytest.raises(EvidenceError, match="occurs twice"):
+        twofold.verify()
+    said = dict(zip(found.table["class"], twofold.table["holds"], strict=True))
+    assert again.features.condition() in said[everywhere.findings[0].index]
 
 
 def test_the_bound_from_which_a_class_wins_is_certified_from_both_sides():

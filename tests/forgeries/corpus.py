@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import warnings
 import zipfile
 import zlib
@@ -269,6 +270,108 @@ def overlapping(content: bytes) -> bytes:
     )
 
 
+def entries(content: bytes) -> tuple[bytes, list[bytes], bytes]:
+    """What stands before a file's list of members, its entries, and the end."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        at = start = archive.start_dir
+    found = []
+    while content[at : at + 4] == b"PK\1\2":
+        end = at + 46 + sum(struct.unpack("<3H", content[at + 28 : at + 34]))
+        found.append(content[at:end])
+        at = end
+    return content[:start], found, content[at:]
+
+
+def listing(front: bytes, found: list[bytes], behind: bytes = b"") -> bytes:
+    """A list of members and an end that says what comes behind it."""
+    size = sum(map(len, found))
+    numbers = 0, 0, len(found), len(found), size, len(front), len(behind)
+    return b"".join([front, *found, b"PK\5\6", struct.pack("<4H2LH", *numbers), behind])
+
+
+def two_ends(content: bytes) -> bytes:
+    """Other margins for whoever looks for the end of the file from its front."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        held = archive.read("margins.npy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        more = ("margins.npy", lambda _: held[:-8] + np.float64(9).tobytes())
+        front, found, _ = entries(repacked(content, again=more))
+    place = next(n for n, one in enumerate(found) if b"margins.npy" in one)
+    outer = listing(front, found[:place] + found[place + 1 :])
+    inner = listing(outer, found[:-1])[len(outer) :]
+    return outer[:-2] + struct.pack("<H", len(inner)) + inner
+
+
+def between(content: bytes) -> bytes:
+    """Bytes that belong to no member, before the second one."""
+    front, found, _ = entries(content)
+    second = int.from_bytes(found[1][42:46], "little")
+    moved = [
+        one[:42] + struct.pack("<L", int.from_bytes(one[42:46], "little") + 8) + one[46:]
+        for one in found[1:]
+    ]
+    return listing(front[:second] + bytes(8) + front[second:], [found[0], *moved])
+
+
+def other_names(content: bytes) -> bytes:
+    """Margins and radii exchange their names for readers who know the field for such names."""
+    front, found, _ = entries(content)
+    for n, one in enumerate(found):
+        name = one[46:]
+        other = {b"margins.npy": b"radii.npy", b"radii.npy": b"margins.npy"}.get(name)
+        if other:
+            extra = struct.pack("<2HBL", 0x7075, 5 + len(other), 1, zlib.crc32(name)) + other
+            found[n] = one[:30] + struct.pack("<H", len(extra)) + one[32:] + extra
+    return listing(front, found)
+
+
+def behind_a_zero(content: bytes) -> bytes:
+    """A member whose name goes on where other readers see it end."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive, io.BytesIO() as stream:
+        with zipfile.ZipFile(stream, "w") as fresh:
+            for one in archive.infolist():
+                info = zipfile.ZipInfo(one.filename)
+                info.filename += "\0.old" * (one.filename == "radii.npy")
+                fresh.writestr(info, archive.read(one))
+        return stream.getvalue()
+
+
+def said_twice(content: bytes) -> bytes:
+    """A shape before the shape."""
+    told = b"'shape': (9,), "
+    return content.replace(b"'shape'", told + b"'shape'", 1).replace(b" " * len(told), b"", 1)
+
+
+def turned(content: bytes) -> bytes:
+    """The fields of a header in another order."""
+    told = b"'fortran_order': False, "
+    return content.replace(told, b"", 1).replace(b"{", b"{" + told, 1)
+
+
+def head_as(dtype: str, more: str = "") -> Edit:
+    """The head's text in another dtype, and with more behind it."""
+
+    def edit(evidence: Evidence) -> None:
+        text = json.dumps(evidence.head, sort_keys=True) + more
+        with io.BytesIO() as stream:
+            np.save(stream, np.array(text, f"{dtype}{len(text)}"))
+            content = stream.getvalue()
+        evidence.last.append(lambda members: members.update({"head.npy": content}))
+
+    return edit
+
+
+def without_suffix(name: str, change: Callable[[bytes], bytes]) -> Edit:
+    """False numbers under an array's name, the true ones under that name without its suffix."""
+
+    def last(members: dict[str, bytes]) -> None:
+        members[name] = members[f"{name}.npy"]
+        members[f"{name}.npy"] = change(members[name])
+
+    return lambda evidence: evidence.last.append(last)
+
+
 def _expert(
     evidence: Evidence, expert: int, blocks: list[list[int]], rest: int, pairs: list[Any]
 ) -> None:
@@ -527,7 +630,7 @@ def _scans() -> Iterator[Forgery]:
         ("points column by column", array("points32", np.asfortranarray)),
         (
             "no points, column by column",
-            member("points64", lambda b: b.replace(b"False, 's", b"True,  's")),
+            member("points64", lambda b: b.replace(b"False,", b"True,").replace(b"}", b"} ", 1)),
         ),
         (
             "points of another dimension",
@@ -542,7 +645,7 @@ def _scans() -> Iterator[Forgery]:
             "a shape beyond all",
             member("weights", lambda b: b.replace(b"'shape': (", b"'shape': (9999999999, ", 1)),
         ),
-        ("a negative shape", member("twins", lambda b: b.replace(b"(2,), }", b"(-1,),}"))),
+        ("a negative shape", member("twins", lambda b: b.replace(b"(2,), } ", b"(-1,), }"))),
         ("a header that ends nowhere", member("twins", lambda b: b.replace(b"(2,)", b"\xb32,)"))),
         ("a header of Python 2", member("twins", lambda b: b.replace(b"(2,), }", b"(2L,),}"))),
         ("another version of .npy", member("twins", lambda b: b[:6] + b"\x02" + b[7:])),
@@ -552,7 +655,7 @@ def _scans() -> Iterator[Forgery]:
         ("an array of no name", lambda e: e.arrays.update(extra=np.zeros(3))),
         ("a member elsewhere", lambda e: e.last.append(file_outside)),
         ("a head of bytes", member("head", lambda b: bomb(40))),
-        ("a list of one head", member("head", lambda b: b.replace(b"(), } ", b"(1,),}"))),
+        ("a list of one head", member("head", lambda b: b.replace(b"(), }  ", b"(1,), }"))),
         ("no head", lambda e: e.last.append(lambda members: members.pop("head.npy"))),
         ("a member compressed", packed(lambda c: repacked(c, zipfile.ZIP_DEFLATED))),
         (
@@ -566,6 +669,24 @@ def _scans() -> Iterator[Forgery]:
             packed(lambda c: repacked(c, zipfile.ZIP_DEFLATED, extra=bomb(3 * 10**7))),
         ),
         ("another file before it", packed(lambda c: c + c)),
+        ("words behind the end", packed(lambda c: repacked(c, comment=b"believe me"))),
+        ("two ends, with other margins by the first", packed(two_ends)),
+        ("bytes of no member between two", packed(between)),
+        ("names exchanged for newer readers", packed(other_names)),
+        ("a name that goes on behind a zero", packed(behind_a_zero)),
+        (
+            "a member that ends sooner from the front",
+            packed(lambda c: c[:18] + struct.pack("<2L", 8, 8) + c[26:]),
+        ),
+        ("a member packed, from the front", packed(lambda c: c[:8] + b"\x08" + c[9:])),
+        (
+            "a member once more, without its suffix",
+            without_suffix("margins", lambda b: b[:-1] + b"A"),
+        ),
+        ("a shape twice in a header", member("margins", said_twice)),
+        ("a header in another order", member("margins", turned)),
+        ("a head that goes on behind a zero", head_as("<U", "\0")),
+        ("a big-endian head", head_as(">U")),
         ("a file cut", packed(lambda c: c[:-200])),
         ("an empty file", packed(lambda c: b"")),
         ("text", packed(lambda c: b"proven, believe me\n" * 9)),
@@ -686,6 +807,11 @@ def _others() -> Iterator[Forgery]:
         ),
         ("wider", "a section over a set that frees its classes", section(0, features=FAR)),
         ("wider", "a section over the scan's own set", section(0, features=OWN)),
+        (
+            "wider",
+            "a section over the scan's own set, bound by bound",
+            section(0, features=OWN | {name: [OWN[name]] * 3 for name in ("low", "high")}),
+        ),
         ("wider", "a set twice", section(0, features={"set": "ball", "radius": (0.0625).hex()})),
         ("wider", "a section's box without end", section(0, features=OWN | {"high": "inf"})),
         ("wider", "a section of an unknown set", section(0, features={"set": "everything"})),

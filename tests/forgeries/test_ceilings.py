@@ -24,9 +24,12 @@ from corpus import (
     features,
     grown,
     head,
+    head_as,
     member,
     packed,
     repacked,
+    said_twice,
+    without_suffix,
     written,
 )
 from evidence import Evidence
@@ -111,6 +114,10 @@ FORGERIES = {
     "box: no ceilings at all": both(
         *(array(name, lambda v: v[:0]) for name in "classes points at ceilings reached".split())
     ),
+    "box: words behind the end": packed(lambda c: repacked(c, comment=b"believe me")),
+    "box: a shape twice in a header": member("ceilings", said_twice),
+    "box: a head that goes on behind a zero": head_as("<U", "\0"),
+    "box: ceilings again, without a suffix": without_suffix("ceilings", lambda b: b[:-8] + b[:8]),
     "box: another layer's": lambda e: e.head["layer"]["W"].update(sha256="0" * 64),
     "box: a layer without its bias": lambda e: e.head["layer"].update(b=None),
     "box: a layer of another shape": lambda e: e.head["layer"]["W"].update(shape=[15, 2]),

@@ -172,7 +172,10 @@ class Scan:
             return 0.5  # the same logit wherever it is
         if not isinstance(evidence, Captors):
             return 1.0
-        weights = evidence.weights.astype(np.float64)
+        weights = evidence.weights
+        if weights.dtype == object:  # a fraction may be beyond every float
+            weights = weights / max(weights)
+        weights = weights.astype(np.float64)
         held = weights > 0
         return self._certifier.ceiling_of_captors(index, evidence.rivals[held], weights[held])
 

@@ -95,11 +95,12 @@ def _conditions(
 
 
 def _inside(one: FeatureSet, other: FeatureSet) -> bool:
-    """Whether a box is part of another box."""
-    if not (isinstance(one, Box) and isinstance(other, Box)) or one == other:
+    """Whether a box is part of another, larger box."""
+    if not (isinstance(one, Box) and isinstance(other, Box)):
         return False
     sides = [np.asarray(side, float) for side in (other.low, one.low, one.high, other.high)]
-    return bool(np.all(sides[0] <= sides[1]) and np.all(sides[2] <= sides[3]))
+    within = np.all(sides[0] <= sides[1]) and np.all(sides[2] <= sides[3])
+    return bool(within and (np.any(sides[0] < sides[1]) or np.any(sides[2] < sides[3])))
 
 
 def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:

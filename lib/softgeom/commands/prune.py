@@ -154,7 +154,7 @@ def _scan(options: argparse.Namespace, head: Head) -> Scan:
     if options.results or (folder / EVIDENCE).is_file():
         found = load_scan(folder, head.layer)
         features = asked.read_features(options, head)[0]
-        if options.results or found.features.describe() == features.describe():
+        if options.results or found.features == features:
             found.verify()
             return found
     features = asked.read_features(options, head)[0]

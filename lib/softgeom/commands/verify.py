@@ -46,17 +46,19 @@ def _lines(found: Report | Answers | Router | Ceilings, layer: SoftmaxLayer) -> 
     if isinstance(found, Ceilings):
         return [
             _about(fingerprint(layer), found.features.describe(), found.features.digest()),
-            f"{len(found):,} ceilings of probability re-checked without a solver",
+            f"{len(found):,} ceilings of probability re-checked without a solver"
+            + _share(len(found), layer.classes),
         ]
     proven = sum(found.counts.values()) - found.counts["undecided"]
     if not isinstance(found, Report):
         about = f"experts in the top {found.k}" if isinstance(found, Router) else "orders"
         key = fingerprint(found.layer)
+        share = _share(len(found.experts), layer.classes) if isinstance(found, Router) else ""
         return [
             _about(key, found.features.describe(), found.features.digest()) + f"; {about}",
-            f"{proven:,} answers re-checked without a solver: {listed(found.counts)}",
+            f"{proven:,} answers re-checked without a solver{share}: {listed(found.counts)}",
         ]
-    share = "" if found.scanned == found.classes else f" of a layer of {found.classes:,} classes"
+    share = _share(found.scanned, found.classes)
     return [
         _about(found.fingerprint, found.features, found.features_digest),
         f"{proven:,} verdicts re-checked without a solver{share}: {listed(found.counts)}",
@@ -65,6 +67,10 @@ def _lines(found: Report | Answers | Router | Ceilings, layer: SoftmaxLayer) -> 
             for condition, count in found.wider.items()
         ),
     ]
+
+
+def _share(looked_at: int, classes: int) -> str:
+    return "" if looked_at == classes else f" of a layer of {classes:,} classes"
 
 
 def _about(key: str, features: str, digest: str) -> str:

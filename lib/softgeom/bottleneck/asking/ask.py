@@ -65,11 +65,14 @@ class Answers:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per order: order (by token), verdict, method, steps, margin, comparisons."""
-        columns = ["order", "verdict", "method", "steps", "margin", "comparisons"]
+        """One row per order: order (by token, of long blocks four), classes (every one, by number),
+        verdict, method, steps, margin, comparisons.
+        """
+        columns = ["order", "classes", "verdict", "method", "steps", "margin", "comparisons"]
         rows = [
             (
                 a.order.describe(self.layer),
+                a.order.numbered(),
                 a.verdict,
                 a.method,
                 a.steps,

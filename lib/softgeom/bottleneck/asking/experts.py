@@ -77,10 +77,14 @@ class Router:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per expert: expert (by token), verdict, method, orders (in its evidence)."""
+        """One row per expert: expert (by token), class, verdict, method, orders (in its
+        evidence).
+        """
         token = self.layer.token
-        rows = [(token(e.expert), e.verdict, e.method, len(e.answers)) for e in self.experts]
-        return pd.DataFrame(rows, columns=["expert", "verdict", "method", "orders"])
+        rows = [
+            (token(e.expert), e.expert, e.verdict, e.method, len(e.answers)) for e in self.experts
+        ]
+        return pd.DataFrame(rows, columns=["expert", "class", "verdict", "method", "orders"])
 
     def verify(self) -> bool:
         """Re-check every verdict without a solver; EvidenceError at the first that fails, at two k

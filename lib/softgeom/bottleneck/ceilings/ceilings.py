@@ -34,6 +34,7 @@ from softgeom.bottleneck.ceilings import ceilings_file
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descents, Program, make_program
 from softgeom.bottleneck.ceilings.polish import polish
+from softgeom.bottleneck.certifying.evidence_file import DAMAGE, read_members
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.searching.ascent import far_points
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
@@ -378,14 +379,13 @@ def _block_path(task: _Task, classes: Ints) -> Path:
 def _read_block(path: Path, n: int, d: int) -> tuple[Array, Ints, Ints] | None:
     """The points of a finished block; None where there are none that fit."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            points, at, looks = (file[name] for name in ("points", "at", "looks"))
-    except (OSError, ValueError, KeyError):
+        points, at, looks = read_members(path, ("points", "at", "looks")).values()
+    except DAMAGE:
         return None
     fits = points.ndim == 2 and points.shape[1] == d and at.shape == looks.shape == (n,)
     if not fits or points.dtype.kind != "f" or at.dtype.kind != "i" or looks.dtype.kind != "i":
         return None
-    if not len(points) or at.min() < 0 or at.max() >= len(points):
+    if not np.isfinite(points).all() or at.min() < 0 or at.max() >= len(points):
         return None
     return points, at.astype(np.intp), looks.astype(np.intp)
 

@@ -23,7 +23,13 @@ from typing import Any
 import numpy as np
 
 from softgeom.arrays import Array
-from softgeom.bottleneck.certifying.evidence_file import DAMAGE, FORMAT, identity, read_members
+from softgeom.bottleneck.certifying.evidence_file import (
+    DAMAGE,
+    FORMAT,
+    identity,
+    read_members,
+    read_text,
+)
 from softgeom.features.feature_set import FeatureSet
 from softgeom.layer import SoftmaxLayer
 from softgeom.writing import whole
@@ -52,7 +58,7 @@ def load(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, dict[str, A
         raise ValueError(f"There is no file of ceilings at {path}.")
     try:
         arrays = read_members(path, ("head", *ARRAYS))
-        head = json.loads(text := str(arrays.pop("head")))
+        head = json.loads(text := read_text(arrays.pop("head")))
         _require(type(head) is dict and set(head) == KEYS, "its head has other fields")
         _require(text == json.dumps(head, sort_keys=True), "its head is not canonical")
         _require(type(head["format"]) is int and head["format"] == FORMAT, "another format")

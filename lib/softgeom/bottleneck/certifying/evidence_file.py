@@ -10,9 +10,12 @@ it, so that evidence is never checked against another layer unnoticed.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
+import os
 import re
+import struct
 import tokenize
 import warnings
 import zipfile
@@ -364,8 +367,8 @@ def _lists(stored: Any) -> list[list[str]]:
 
 def _head(path: Path) -> dict[str, Any]:
     """The head, canonical, with the keys of its kind of file."""
-    with zipfile.ZipFile(path) as archive:
-        text = str(read_member(archive, "head"))
+    with _opened(path) as archive:
+        text = read_text(_read_member(archive, "head"))
     head = json.loads(text)
     if type(head.get("format")) is not int or head["format"] != FORMAT:
         raise ValueError(f"format {head.get('format')!r:.20}, not {FORMAT}")
@@ -418,28 +421,74 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def read_members(path: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
     """The arrays of a file that holds these and nothing else."""
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        there = sorted(member.filename for member in members)
+    with _opened(path) as archive:
+        there = sorted(member.filename for member in archive.infolist())
         _require(there == sorted(f"{name}.npy" for name in names), "it has other arrays")
-        size = sum(member.file_size for member in members)
-        _require(size <= path.stat().st_size, "its arrays are larger than the file")
-        # who reads from the front would find another file there
-        _require(min(member.header_offset for member in members) == 0, "something stands before it")
-        return {name: read_member(archive, name) for name in names}
+        return {name: _read_member(archive, name) for name in names}
 
 
-def read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """One array; stored, not compressed, so that none is larger than the file, and whole."""
-    info = archive.getinfo(f"{name}.npy")
-    plain = info.compress_type == zipfile.ZIP_STORED and info.file_size == info.compress_size
-    _require(plain, f"{name} is not stored as it is")
-    with archive.open(info) as member, warnings.catch_warnings():
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive, if there is one way to read it."""
+    with zipfile.ZipFile(path) as archive:
+        _require_one_reading(path, archive)
+        yield archive
+
+
+def _require_one_reading(path: Path, archive: zipfile.ZipFile) -> None:
+    """ValueError unless members, stored as they are, their list and the end follow one another
+    without a gap: none is larger than the file, and who goes by the list, from the front, or by
+    another end finds the same arrays under the same names.
+    """
+    end = listed = 0
+    with path.open("rb") as file:
+        for one in archive.infolist():
+            size, name = one.file_size, one.filename.encode()
+            file.seek(one.header_offset)
+            front = file.read(30)
+            extra = file.read(len(name) + int.from_bytes(front[28:30], "little"))[len(name) :]
+            wide = struct.pack("<HHQQ", 1, 16, size, size)
+            sizes = [struct.pack("<LL", 2**32 - 1, 2**32 - 1)] if extra == wide else []
+            sizes += [struct.pack("<LL", size, size)] if size < 2**32 else []
+            same = (
+                one.header_offset == end
+                and (one.compress_type, one.compress_size) == (zipfile.ZIP_STORED, size)
+                and front[6:10] + front[14:18] == struct.pack("<LL", 0, one.CRC)
+                and front[18:26] in sizes
+                and extra in (b"", wide)
+            )
+            _require(same, f"another reader takes {one.filename} elsewhere")
+            # a name may go on behind a zero, and a field beside it give another one
+            far = one.extra[:2] == b"\1\0" and end + size >= 2**31  # sizes of large archives
+            named = one.filename == one.orig_filename and (far or not one.extra)
+            _require(named, f"another reader knows {one.filename} by another name")
+            end += 30 + len(name) + len(extra) + size
+            listed += 46 + len(name) + len(one.extra)
+        rest = file.seek(0, os.SEEK_END) - archive.start_dir - listed
+    last = rest == 22 or (rest == 98 and end >= 2**31)  # of large archives
+    _require(end == archive.start_dir and last, "its members do not fill it")
+
+
+def read_text(stored: NDArray[Any]) -> str:
+    """The text of a head: one string, to the last letter, each letter in one way."""
+    text = str(stored)
+    _require(stored.shape == () and stored.dtype.str == f"<U{len(text)}", "its head is no text")
+    return text
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """One array, whole."""
+    with archive.open(f"{name}.npy") as member, warnings.catch_warnings():
         warnings.simplefilter("error")
-        _require(npy.read_magic(member) == (1, 0), f"{name} is no array of version 1.0")
-        shape, fortran, dtype = npy.read_array_header_1_0(member)
-        _require(not fortran, f"{name} is stored column by column")
+        start = member.read(10)
+        header = member.read(int.from_bytes(start[8:], "little"))
+        stream = io.BytesIO(start + header)
+        _require(npy.read_magic(stream) == (1, 0), f"{name} is no array of version 1.0")
+        shape, fortran, dtype = npy.read_array_header_1_0(stream)
         content = member.read()
+    said = f"{{'descr': '{dtype.str}', 'fortran_order': {fortran}, 'shape': {shape}, }}"
+    _require(header.decode().rstrip(" \n") == said, f"{name} says twice what it is, or otherwise")
+    _require(not fortran, f"{name} is stored column by column")
     exact = len(content) == math.prod(shape) * dtype.itemsize and all(n >= 0 for n in shape)
     _require(exact, f"{name} has another size than it says")
     return np.frombuffer(content, dtype).reshape(shape)

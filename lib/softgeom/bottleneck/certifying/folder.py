@@ -148,10 +148,22 @@ def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
     (features, findings), *wider = load_parts(out / EVIDENCE, layer, ours)
     _check_completeness(out, summary, layer, findings)
     verify_parts(layer, features, findings, wider)
-    table, counts = verdict_table(layer, features, findings, wider), count_verdicts(findings)
-    _check_table(out, table)
-    for name, proven in (("feature_set", features.describe()), ("counts", counts)):
-        if not _same(summary[name], proven):
+    _check_table(out, verdict_table(layer, features, findings, wider))
+    counts = count_verdicts(findings)
+    also = {others.condition(): len(more) for others, more in wider}
+    stated = {
+        "feature_set": features.describe(),
+        "counts": counts,
+        "unargmaxable_also": also,
+        "scanned": len(findings),
+        "fingerprint": fingerprint_of(ours),
+        "features": layer.dimension,
+        "bias": layer.b is not None,
+        "dtype": str(layer.W.dtype),
+        "named": layer.tokens is not None,
+    }
+    for name, proven in stated.items():
+        if name in summary and not _same(summary[name], proven):
             raise ValueError(
                 f"{out / SUMMARY} says {name} {summary[name]!r:.80}, but the evidence proves "
                 f"{proven!r:.80}."
@@ -166,7 +178,7 @@ def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
         features.digest(),
         tuple(f.index for f in findings if isinstance(f.evidence, Unknown)),
         tuple(sorted(path.name for path in out.iterdir() if path.name not in known)),
-        {others.condition(): len(more) for others, more in wider},
+        also,
     )
 
 

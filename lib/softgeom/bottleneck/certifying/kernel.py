@@ -37,7 +37,7 @@ from softgeom.bottleneck.certifying.verdict import (
     Unknown,
     Witness,
 )
-from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.rounding import demand_denormals
 
 TOGETHER = 1024  # points of one product
@@ -149,11 +149,10 @@ def verify_parts(
     verify_findings(layer, features, findings)
     lost, sets = {f.index for f in findings if isinstance(f.evidence, Captors)}, [features]
     for others, more in wider:
-        if others in sets or not more:
-            raise EvidenceError(
-                f"The set {others.describe()} "
-                + ("says nothing about any class." if others not in sets else "occurs twice.")
-            )
+        again = any(_are_equal(others, one, layer.dimension) for one in sets)
+        if again or not more:
+            said = "occurs twice" if again else "says nothing about any class"
+            raise EvidenceError(f"The set {others.describe()} {said}.")
         sets.append(others)
         for f in more:
             if f.index not in lost or not isinstance(f.evidence, Captors):
@@ -162,6 +161,13 @@ def verify_parts(
                     "unargmaxable classes are of use."
                 )
         verify_findings(layer, others, more)
+
+
+def _are_equal(one: FeatureSet, other: FeatureSet, dimension: int) -> bool:
+    """Whether two sets are one; of a box a bound may be a number or a list of it."""
+    if isinstance(one, Box) and isinstance(other, Box):
+        return np.array_equal(one.bounds(dimension), other.bounds(dimension))
+    return one == other
 
 
 def _proven_points(checker: Checker, findings: Sequence[Finding]) -> tuple[set[int], set[int]]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -142,6 +142,18 @@ class Order:
             return ", ".join(shown + more)
 
         return " > ".join([*map(name, self.blocks), *(["others"] if self.rest else [])])
+
+    def numbered(self) -> str:
+        """The blocks by number, every class of them, runs by their ends: ``2 > 0-1 4 > others``.
+
+        No two orders that ask for different things read alike, which tokens do not promise.
+        """
+        blocks = []
+        for block in self.blocks:
+            runs = groupby(enumerate(sorted(block)), key=lambda pair: pair[1] - pair[0])
+            ends = [[t for _, t in run] for _, run in runs]
+            blocks.append(" ".join(f"{e[0]}-{e[-1]}" if e[1:] else f"{e[0]}" for e in ends))
+        return " > ".join([*blocks, *(["others"] if self.rest else [])])
 
 
 def _class(i: Any) -> int:
