@@ -8,11 +8,12 @@ import json
 import numpy as np
 import pytest
 
-from softgeom.bottleneck.asking.experts import Router
+from softgeom.bottleneck.asking.experts import Router, ask_experts
 from softgeom.bottleneck.asking.label_sets import changes, fourier_layer
 from softgeom.bottleneck.certifying.evidence_file import save_groups
 from softgeom.cli import main
 from softgeom.commands import boundary
+from softgeom.commands.answers_folder import write_answers
 from softgeom.layer import SoftmaxLayer
 
 SQUARE = [[2, 2], [2, -2], [-2, 2], [-2, -2], [1, 0]]
@@ -135,6 +136,8 @@ def test_what_is_written_is_verified_and_checked_by_others(
     said = recheck(out)
     assert "None" not in said
     assert ("experts: " in said) == (question[0] == "--experts")
+    column = '"class"' if question[0] == "--experts" else '"classes"'
+    assert column in (out / "answers.csv").read_text(encoding="utf-8").splitlines()[0]
     honest = (out / "layer.npz").read_bytes()
     for forged in ({"W": np.eye(3)}, {"W": np.zeros((999, 999))}, {"V": np.eye(3)}):
         np.savez(out / "layer.npz", **forged)
@@ -148,6 +151,13 @@ def test_what_is_written_is_verified_and_checked_by_others(
     )
     assert main(["verify", str(out), square]) == boundary.REFUSED
     assert "differs from the evidence in row" in capsys.readouterr().err
+
+
+def test_verify_says_of_some_experts_how_many_there_are(square, tmp_path, capsys):
+    layer = SoftmaxLayer(np.asarray(SQUARE, float), tokens=["a", "b", "c", "d", "inside"])
+    write_answers(tmp_path / "out", ask_experts(layer, 1, [2, 4]), with_layer=False)
+    assert main(["verify", str(tmp_path / "out"), square]) == 0
+    assert "2 answers re-checked without a solver of a layer of 5" in capsys.readouterr().out
 
 
 def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(square, recheck, tmp_path, capsys):

@@ -34,7 +34,7 @@ def check(tool, layer, tmp_path):
 def test_a_folder_is_verified_by_both_programs(bounded, npz, check, capsys):
     assert main(["verify", str(bounded), str(npz)]) == 0
     told = capsys.readouterr().out
-    assert "40 ceilings" in told
+    assert "40 ceilings of probability re-checked without a solver\n" in told
     assert "not checked" not in told
     (bounded / "verdicts.csv").write_text("all is proven")
     assert main(["verify", str(bounded), str(npz)]) == 0
@@ -43,10 +43,16 @@ def test_a_folder_is_verified_by_both_programs(bounded, npz, check, capsys):
 
 
 @pytest.mark.parametrize("features", [["--features", "unbounded"], ["--features", "ball"]])
-def test_other_feature_sets_pass_the_checker_too(features, npz, check, tmp_path):
+def test_other_feature_sets_pass_the_checker_too(features, npz, check, tmp_path, capsys):
     out = tmp_path / "other"
     assert main(["ceiling", str(npz), *features, "--out", str(out)]) == 0
     assert main(["verify", str(out), str(npz)]) == 0
+    assert "of a layer of" not in capsys.readouterr().out
+    part = tmp_path / "part"
+    assert main(["ceiling", str(npz), "3", "5", *features, "--out", str(part)]) == 0
+    assert main(["verify", str(part), str(npz)]) == 0
+    assert "2 ceilings" in (told := capsys.readouterr().out)
+    assert "of a layer of 40 classes" in told
     assert "proven: 12" in check(out, "--sample", "12")
 
 

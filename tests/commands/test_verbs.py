@@ -199,6 +199,17 @@ def test_a_pruned_network_answers_alike_and_names_its_classes(network, layer, tm
     assert main(["prune", str(network), "--out", str(out)]) == boundary.REFUSED  # the file is there
 
 
+def test_a_scan_is_pruned_by_if_it_is_about_the_set_not_about_its_name(
+    npz, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Box, "describe", lambda self: "a box")
+    assert main(["scan", str(npz), "--bound", "0.001", "--quiet"]) == 0
+    assert main(["prune", str(npz), "--out", "other.npz"]) == 0
+    kept = len(json.loads(Path("other.npz.classes.json").read_text()))
+    assert kept == sg.scan(npz).counts["argmaxable"]
+
+
 def test_a_layer_of_any_file_is_pruned_and_repaired_into_an_npz(npz, layer, tmp_path):
     out = tmp_path / "small.npz"
     assert main(["prune", str(npz), "--out", str(out)]) == 0
