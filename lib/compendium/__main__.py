@@ -130,8 +130,7 @@ def _check_claims(options: argparse.Namespace) -> int:
     from compendium import claims
 
     register, faults = claims.read(paths.root() / "claims")
-    notebooks = sorted(paths.notebook("x").parent.glob("[0-9]*.ipynb"))
-    misuses, unknown = claims.check(register, notebooks)
+    misuses, unknown = claims.check(register, paths.notebooks())
     faults += claims.faults_of_pointers(register) + misuses
     for line in unknown:
         print(f"note: {line}")

@@ -8,17 +8,13 @@
 
 from __future__ import annotations
 
-import ast
-import csv
-import json
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from compendium import paths
-from compendium.runs import NotebookRun
+from compendium import codebase, paths
+from compendium.runs import NotebookRun, csv_rows
 
 # names of the parts, and of their sum where the table has it (the first that is there)
 _PARTS = (
@@ -43,7 +39,7 @@ def sums() -> list[str]:
     """Rows of committed tables whose parts do not add up."""
     found, top = [], paths.root()
     for path in sorted((top / "results").glob("*/**/*.csv")):
-        table = rows(path)
+        table = csv_rows(path)
         columns = set(table[0]) if table else set()
         for parts, totals in _PARTS:
             total = next((name for name in totals if name in columns), None)
@@ -101,35 +97,13 @@ def signs(runs: Iterable[NotebookRun]) -> list[str]:
     return found
 
 
-@cache
-def _read(path: Path, _changed: int) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a committed table, as texts."""
-    return _read(path, path.stat().st_mtime_ns)
-
-
 def _literals(notebook: Path) -> Iterator[tuple[str, str, str, str]]:
     """What `book.figure`, `book.table` and `book.value` of a notebook are told in plain strings:
     kind, name, keyword, text.
     """
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        for call in ast.walk(ast.parse("".join(cell["source"]))):
-            match call:
-                case ast.Call(
-                    func=ast.Attribute(attr="figure" | "table" | "value" as kind),
-                    args=[ast.Constant(value=str(key)), *_],
-                    keywords=keywords,
-                ):
-                    for keyword in keywords:
-                        match keyword:
-                            case ast.keyword(
-                                arg="caption" | "alt" | "about" as part,
-                                value=ast.Constant(value=str(text)),
-                            ):
-                                yield kind, key, part, text
+    for code in codebase.cells(notebook).values():
+        for kind, key, given in codebase.calls(code, "figure", "table", "value"):
+            for part in ("caption", "alt", "about"):
+                text = codebase.text_of(given[part]) if part in given else None
+                if key is not None and text is not None:
+                    yield kind, key, part, text

@@ -28,9 +28,7 @@ by a paper, or a listed fact. What one page, table or record must keep to by its
 from __future__ import annotations
 
 import csv
-import functools
 import io
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -40,7 +38,7 @@ from typing import Any
 
 import yaml
 
-from compendium import accounts, book, claims, codebase, paths, profiles
+from compendium import accounts, claims, codebase, paths, profiles, runs
 from compendium.runs import NotebookRun, all_committed
 
 _FIELDS = {"id", "of", "is", "alike", "said", "with"}
@@ -173,7 +171,7 @@ def unsourced() -> list[str]:
     """Numbers that read like results, and that no run recorded, no paper printed and no entry
     states.
     """
-    runs, root = committed_runs(), paths.root()
+    shown, root = committed_runs(), paths.root()
     known: list[float] = [
         float(e["is"]) for e in quantities() if isinstance(e.get("is"), int | float)
     ]
@@ -181,7 +179,7 @@ def unsourced() -> list[str]:
         known += _numbers(f"{claim.statement} {claim.rule.why}")
     for path in (root / "data" / "reference").glob("*.csv"):
         known += _numbers(path.read_text(encoding="utf-8"))
-    for run in runs:
+    for run in shown:
         known += _numbers([value["value"] for value in run.record["values"].values()])
         known += _numbers([row["evidence"] for row in run.record["claims"]])
     written = {page: page.read_text(encoding="utf-8") for page in root.glob("docs/*.md")}
@@ -191,7 +189,7 @@ def unsourced() -> list[str]:
         (path.relative_to(root).as_posix(), _LONG, _GENERATED.sub(" ", text), [])
         for path, text in written.items()
     ]
-    for run in runs:
+    for run in shown:
         where = f"results/{run.profile}/{run.name}"
         tables = "\n".join(path.read_text(encoding="utf-8") for path in run.results.glob("*.csv"))
         texts += [
@@ -260,39 +258,16 @@ def render(pages: Mapping[Path, str] | None = None) -> str:
 
 
 def value_of(what: str, profile: str) -> float | None:
-    """A recorded number in the committed run of a profile; None where there is none."""
-    if ":" in what and "/" in what:
-        return _cell(what, profile)
-    if ":" in what:
-        id, _, name = what.partition(":")
-        if id not in claims.load():
-            return None
-        notebook = claims.load()[id].notebook
-    else:
-        notebook, _, name = what.rpartition("/")
-    path = paths.results_dir(profile, notebook) / "record.json"
-    if not path.is_file():
+    """A number that the committed run of a profile recorded, by its address (`runs.recorded`); None
+    where there is none.
+    """
+    try:
+        found = runs.recorded(what, (profile,))
+    except (KeyError, FileNotFoundError):
         return None
-    record = _record(path, path.stat().st_mtime_ns)
-    if ":" in what:
-        rows = [row["evidence"].get(name) for row in record["claims"] if row["id"] == id]
-        found = rows[0] if rows else None
-    else:
-        found = record["values"].get(name, {}).get("value")
+    if what.count(":") > 1:  # the text of a cell
+        return float(found.replace(",", ""))
     return float(found) if isinstance(found, int | float) else None
-
-
-def _cell(what: str, profile: str) -> float | None:
-    """A number of a table, in the row that holds a key; None where there is none."""
-    name, _, place = what.partition(":")
-    key, _, column = place.rpartition(":")
-    notebook, _, table = name.rpartition("/")
-    bench = paths.root() / "results" / "bench"
-    folder = bench if notebook == "bench" else paths.results_dir(profile, notebook)
-    path = folder / f"{table}.csv"
-    rows = accounts.rows(path) if path.is_file() else []
-    held = [row[column] for row in rows if key in row.values() and column in row]
-    return float(held[0].replace(",", "")) if held else None
 
 
 def _value(entry: Mapping[str, Any], profile: str) -> float | str | None:
@@ -349,22 +324,12 @@ def _spelled(told: str) -> int:
     return number
 
 
-@functools.cache
-def _record(path: Path, _changed: int) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def _prose(path: Path) -> str:
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    text = " ".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    return " ".join(text.split())
+    return " ".join(" ".join(codebase.cells(path, "markdown").values()).split())
 
 
 def committed_runs() -> list[NotebookRun]:
     """The committed runs of every profile, without those on stand-in data."""
     return [
-        run
-        for profile in profiles.COMMITTED
-        for run in all_committed((profile,))
-        if run.results.name != book.STAND_IN
+        run for profile in profiles.COMMITTED for run in all_committed((profile,)) if not run.aside
     ]

@@ -15,7 +15,7 @@ import ast
 import functools
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIB = Path(__file__).resolve().parent.parent
@@ -116,11 +116,33 @@ def _parse(path: Path, _changed: int) -> ast.Module:
 
 
 def _read(path: Path) -> ast.Module:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".ipynb":
-        cells = (cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code")
-        text = "\n".join("".join(cell["source"]) for cell in cells)
+    notebook = path.suffix == ".ipynb"
+    text = "\n".join(cells(path).values()) if notebook else path.read_text(encoding="utf-8")
     return ast.parse(text, filename=str(path))
+
+
+def cells(notebook: Path, kind: str = "code") -> dict[int, str]:
+    """The text of a notebook's cells of a kind (`code`, `markdown`) by their numbers, from 1."""
+    found = enumerate(json.loads(notebook.read_text(encoding="utf-8"))["cells"], start=1)
+    return {n: "".join(cell["source"]) for n, cell in found if cell["cell_type"] == kind}
+
+
+def calls(code: str, *methods: str) -> Iterator[tuple[str, str | None, dict[str | None, ast.expr]]]:
+    """Calls of methods (`book.figure("name", alt="...")`) in the code of a cell: the method, its
+    first argument where that is a text, and its keywords, None for what a mapping gives.
+    """
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=method), args=[first, *_], keywords=given) if (
+                method in methods
+            ):
+                yield method, text_of(first), {keyword.arg: keyword.value for keyword in given}
+
+
+def text_of(node: ast.expr) -> str | None:
+    """The text that an expression writes out; None for any other expression."""
+    text = node.value if isinstance(node, ast.Constant) else None
+    return text if isinstance(text, str) else None
 
 
 @functools.cache

@@ -102,7 +102,7 @@ def check(profile: str) -> None:
     """Check every notebook's parameters in a profile; ParameterError when parameters do not fit, or
     a file belongs to no notebook.
     """
-    names = {path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb")}
+    names = {path.stem for path in paths.notebooks()}
     files = {path.stem for path in paths.params_file("x").parent.glob("*.yaml")}
     if stray := sorted(files - names):
         raise ParameterError(f"params has files without a notebook: {', '.join(stray)}")

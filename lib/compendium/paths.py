@@ -87,6 +87,11 @@ def notebook(name: str) -> Path:
     return root() / "notebooks" / f"{name}.ipynb"
 
 
+def notebooks() -> list[Path]:
+    """The numbered notebooks, in order: those that `make all` runs."""
+    return sorted((root() / "notebooks").glob("[0-9]*.ipynb"))
+
+
 def params_file(name: str) -> Path:
     """The parameters of one notebook, the profiles as columns."""
     return root() / "params" / f"{name}.yaml"

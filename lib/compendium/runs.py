@@ -8,12 +8,15 @@ hand.
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compendium import book, paths, profiles
+from compendium import book, claims, paths, profiles
 from compendium.book import STAND_IN
 
 SHOWN = profiles.COMMITTED
@@ -60,23 +63,18 @@ class NotebookRun:
         return f"{self.figures.relative_to(paths.root()).as_posix()}/{self.name}-{key}.png"
 
 
-def notebooks() -> list[str]:
-    """Names of the numbered notebooks, in order."""
-    return sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
-
-
 def ran(profile: str) -> list[str]:
     """Names of the notebooks that were executed here in a profile."""
-    folder = paths.executed_dir(profile)
-    return [name for name in notebooks() if (folder / f"{name}.json").is_file()]
+    names = (path.stem for path in paths.notebooks())
+    return [name for name in names if (paths.executed_dir(profile) / f"{name}.json").is_file()]
 
 
 def committed(name: str, profiles: tuple[str, ...] = SHOWN) -> NotebookRun:
     """The committed run of a notebook; KeyError when there is none: the message says how to make
     one.
     """
-    for profile in profiles:
-        for aside in ("", STAND_IN):
+    for aside in ("", STAND_IN):
+        for profile in profiles:
             folder = paths.results_dir(profile, name) / aside
             if (folder / "record.json").is_file():
                 return _read(name, folder)
@@ -88,12 +86,49 @@ def committed(name: str, profiles: tuple[str, ...] = SHOWN) -> NotebookRun:
 def all_committed(profiles: tuple[str, ...] = SHOWN) -> list[NotebookRun]:
     """The committed run of every notebook that has one."""
     found = []
-    for name in notebooks():
-        try:
-            found.append(committed(name, profiles))
-        except KeyError:
-            continue
+    for path in paths.notebooks():
+        with contextlib.suppress(KeyError):
+            found.append(committed(path.stem, profiles))
     return found
+
+
+def recorded(what: str, profiles: tuple[str, ...] = SHOWN) -> Any:
+    """What a committed run recorded, by its address.
+
+    `18_reachable_vocabulary/outputs` is a value, `001-prevention:before` the evidence of a claim,
+    `NOTEBOOK/TABLE:KEY:COLUMN`, or `bench/TABLE:KEY:COLUMN` of a benchmark, the text of a cell in
+    the first row that holds the key. KeyError or FileNotFoundError when there is none, or only one
+    on stand-in or incomplete data.
+    """
+    name, _, place = what.partition(":")
+    notebook, _, key = name.rpartition("/")
+    if notebook == "bench":
+        return _cell(paths.root() / "results" / "bench" / f"{key}.csv", place)
+    run = committed(notebook or claims.load().claims[name].notebook, profiles)
+    if run.aside:
+        raise KeyError(f"{what}: recorded {run.aside} alone")
+    if not notebook:
+        return {row["id"]: row["evidence"] for row in run.record["claims"]}[name][place]
+    return _cell(run.results / f"{key}.csv", place) if place else run.record["values"][key]["value"]
+
+
+def _cell(table: Path, place: str) -> str:
+    held, _, column = place.rpartition(":")
+    for row in csv_rows(table):
+        if held in row.values():
+            return row[column]
+    raise KeyError(f"{table.stem}:{place}: no row of that table holds {held!r}")
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a table, as texts; shared between callers, who leave them as they are."""
+    return _csv_rows(path, path.stat().st_mtime_ns)
+
+
+@functools.cache
+def _csv_rows(path: Path, _changed: int) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def all_last(profile: str) -> list[NotebookRun]:
@@ -101,18 +136,22 @@ def all_last(profile: str) -> list[NotebookRun]:
     neither are left out.
     """
     found = []
-    for name in notebooks():
-        try:
-            found.append(_read(name, book.find_results(name, profile)))
-        except FileNotFoundError:
-            continue
+    for path in paths.notebooks():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(_read(path.stem, book.find_results(path.stem, profile)))
     return found
 
 
 def _read(name: str, folder: Path) -> NotebookRun:
-    record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    path = folder / "record.json"
+    record = _record(path, path.stat().st_mtime_ns)
     aside = STAND_IN if folder.name == STAND_IN else ""
     profile = (
         (folder.parent if aside else folder).parent.relative_to(paths.root() / "results").as_posix()
     )
     return NotebookRun(name, profile, record, folder, paths.figures_dir(profile) / aside)
+
+
+@functools.cache
+def _record(path: Path, _changed: int) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))

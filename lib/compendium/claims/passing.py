@@ -7,12 +7,11 @@ is only known at run time (`book.claim(id, **evidence)`) is reported, not judged
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from compendium import codebase
 from compendium.claims.register import Claim
 from compendium.claims.rule import listed
 
@@ -36,20 +35,9 @@ class Call:
 
 def calls(notebook: Path) -> Iterator[Call]:
     """Every call of a method `claim` in the notebook's code cells."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    for number, cell in enumerate(cells, start=1):
-        if cell["cell_type"] != "code":
-            continue
-        magic = (line.lstrip().startswith(("%", "!")) for line in cell["source"])
-        lines = ("\n" if odd else line for odd, line in zip(magic, cell["source"], strict=True))
-        for node in ast.walk(ast.parse("".join(lines))):
-            match node:
-                case ast.Call(func=ast.Attribute(attr="claim"), args=[first, *_], keywords=given):
-                    names = [keyword.arg for keyword in given]
-                    known = isinstance(first, ast.Constant) and isinstance(first.value, str)
-                    id = str(first.value) if known else None  # type: ignore[attr-defined]
-                    passed = tuple(name for name in names if name)
-                    yield Call(notebook.stem, number, id, passed, None in names)
+    for number, code in codebase.cells(notebook).items():
+        for _, id, given in codebase.calls(code, "claim"):
+            yield Call(notebook.stem, number, id, tuple(filter(None, given)), None in given)
 
 
 def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[str], list[str]]:

@@ -1,33 +1,31 @@
 """The register: what each source says, in our words, with the rule that decides; one file a paper,
 `claims/<paper>.yaml`.
 
-The fields of a file and of a claim stand in CONTRIBUTING.md. Everything that can be wrong is found
-when the register is read, each fault in one sentence, before anything runs; pointers are held
-against the sources by `faults_of_pointers`, where the sources are at hand.
+The fields of a file and of a claim stand in CONTRIBUTING.md, their shapes in `claims/schema.json`,
+which editors know, too. Everything that can be wrong is found when the register is read, each fault
+in one sentence, before anything runs; pointers are held against the sources by
+`faults_of_pointers`, where the sources are at hand.
 """
 
 from __future__ import annotations
 
 import functools
-import re
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fastjsonschema
 import yaml
 
-from compendium import paths
+from compendium import codebase, paths
 from compendium.claims import pointer
 from compendium.claims.pointer import Pointer
-from compendium.claims.rule import VERDICTS, Rule, listed, read_rule
+from compendium.claims.rule import Rule, listed, read_rule
 
-_FILE = {"paper", "title", "roots", "claims"}
-_REQUIRED = {"id", "place", "kind", "statement", "notebook", "rule", "examples"}
-_OPTIONAL = {"sentence", "hypotheses", "root"}
-_POINTER = {"paper": str, "start": int, "length": int, "digest": str}
-_ID = re.compile(r"[A-Za-z0-9]+([._-][A-Za-z0-9]+)*")
+SCHEMA = codebase.LIB.parent / "claims" / "schema.json"
 
 
 @dataclass(frozen=True)
@@ -146,87 +144,61 @@ def _read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
     except yaml.YAMLError as error:
         return {}, [f"is not valid YAML ({' '.join(str(error).split())})"]
-    if not isinstance(content, dict):
-        return {}, ["must hold the fields paper, title, roots and claims"]
-    faults = [f"unknown field {name}" for name in sorted(map(str, set(content) - _FILE))]
-    faults += [f"missing field {name}" for name in sorted(_FILE - {"roots"} - set(content))]
-    content["roots"] = content.get("roots") or {}
-    if not faults and content["paper"] != path.stem:
-        faults.append(
-            f'its paper must be "{path.stem}" as the file is named, in quotes, not '
-            f"{content['paper']!r}"
-        )
-    if not isinstance(content["roots"], dict) or not isinstance(content.get("claims", []), list):
-        faults.append("roots must be a mapping and claims a list")
-    return content, faults
+    listed_claims = isinstance(content, dict) and isinstance(content.get("claims"), list)
+    # each claim is judged by itself, so that one fault does not hide another
+    if fault := _misfit("file", content | {"claims": []} if listed_claims else content):
+        return {}, [fault]
+    if content["paper"] != path.stem:
+        named = f'its paper must be "{path.stem}" as the file is named, not {content["paper"]!r}'
+        return {}, [named]
+    return content | {"roots": content.get("roots") or {}}, []
 
 
 def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim | None, list[str]]:
-    if not isinstance(entry, dict):
-        return None, [f"{entry!r} is not a claim"]
-    faults = [
-        f"unknown field {name}" for name in sorted(map(str, set(entry) - _REQUIRED - _OPTIONAL))
-    ]
-    faults += [
-        f"missing field {name}" for name in sorted(_REQUIRED - {key for key in entry if entry[key]})
-    ]
-    kind = str(entry.get("kind") or "")
-    if kind and kind not in VERDICTS:
-        faults.append(f"unknown kind {kind!r}; choose among {listed(VERDICTS)}")
-    if faults:
-        return None, faults
-    id = str(entry["id"])
-    if not id.startswith(f"{paper}-") or not _ID.fullmatch(id):
-        faults.append(f"its id must be {paper}- and letters, digits, points, hyphens, underscores")
+    if fault := _misfit("claim", entry):
+        return None, [fault]
+    rule, faults = read_rule(entry["kind"], entry["rule"])
+    if not entry["id"].startswith(f"{paper}-"):
+        faults.append(f"its id must begin with {paper}-")
     if (root := entry.get("root", "")) and root not in roots:
         faults.append(f"unknown root {root!r}; the files name {listed(roots) or 'none'}")
-    if not paths.notebook(str(entry["notebook"])).is_file():
+    if not paths.notebook(entry["notebook"]).is_file():
         faults.append(f"notebooks/{entry['notebook']}.ipynb does not exist")
-    sentences = _read_pointers(entry.get("sentence"), kind, faults)
-    rule, found = read_rule(kind, entry["rule"])
-    faults += found
-    examples = _read_examples(entry["examples"], faults)
+    examples = tuple(
+        (verdict, evidence)
+        for verdict, found in entry["examples"].items()
+        for evidence in (found if isinstance(found, list) else [found])
+    )
     if rule is not None and not faults:
-        faults += _faults_of_examples(id, rule, examples)
+        faults = _faults_of_examples(entry["id"], rule, examples)
     if rule is None or faults:
         return None, faults
     place, statement, hypotheses = (
-        " ".join(str(entry.get(key, "")).split()) for key in ("place", "statement", "hypotheses")
+        " ".join(entry.get(key, "").split()) for key in ("place", "statement", "hypotheses")
     )
-    notebook = str(entry["notebook"])
+    places = entry.get("sentence", [])
+    sentences = tuple(Pointer(**one) for one in (places if isinstance(places, list) else [places]))
     claim = Claim(
-        id, paper, place, kind, statement, notebook, rule, examples, sentences, hypotheses, root
-    )
+        entry["id"], paper, place, entry["kind"], statement, entry["notebook"], rule, examples,
+        sentences, hypotheses, root,
+    )  # fmt: skip
     return claim, []
 
 
-def _read_pointers(entry: Any, kind: str, faults: list[str]) -> tuple[Pointer, ...]:
-    found = entry if isinstance(entry, list) else [entry] if entry is not None else []
-    if kind == "ours" and found:
-        faults.append("a claim of kind ours points to no sentence: no source states it")
-    if kind != "ours" and not found:
-        faults.append("missing field sentence: what a source states points to the source's words")
-    for place in found:
-        if not isinstance(place, dict) or {k: type(v) for k, v in place.items()} != _POINTER:
-            faults.append(
-                'its sentence must be {paper: "...", start: number, length: number, digest: '
-                '"..."}, as `make pointer` prints it'
-            )
-            return ()
-    return tuple(Pointer(**place) for place in found)
+def _misfit(kind: str, content: Any) -> str:
+    """Where a `file` or a `claim` does not fit the schema; empty where it does."""
+    try:
+        _schemas()[kind](content, name_prefix=kind)
+    except fastjsonschema.JsonSchemaException as error:
+        return f"{error.message} (claims/schema.json)"
+    return ""
 
 
-def _read_examples(entry: Any, faults: list[str]) -> tuple[tuple[str, dict[str, Any]], ...]:
-    if not isinstance(entry, dict):
-        faults.append("its examples must be a mapping (verdict: evidence)")
-        return ()
-    pairs = []
-    for verdict, found in entry.items():
-        for evidence in found if isinstance(found, list) else [found]:
-            pairs.append((verdict, evidence))
-            if not isinstance(evidence, dict):
-                faults.append(f"its example of {verdict!r} must be a mapping of evidence")
-    return tuple(pairs)
+@functools.cache
+def _schemas() -> dict[str, Callable[..., Any]]:
+    file = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    claim = file["$defs"]["claim"] | {"$defs": file["$defs"]}
+    return {"file": fastjsonschema.compile(file), "claim": fastjsonschema.compile(claim)}
 
 
 def _faults_of_examples(

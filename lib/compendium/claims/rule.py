@@ -26,7 +26,6 @@ VERDICTS = {
     "ours": ("found", "not found", NOT_TESTABLE),
 }  # kind -> its verdicts, the best for the claim first
 _GATED = ("experiment", "ours")  # kinds that a scale can be too small for
-_FIELDS = {"evidence", "verdicts", "why", "says", "adequate"}
 
 
 @dataclass(frozen=True)
@@ -118,52 +117,23 @@ class Rule:
             raise ValueError(said) from None
 
 
-def read_rule(kind: str, entry: Any) -> tuple[Rule | None, list[str]]:
-    """The rule of a register's entry and everything that is wrong with it, each in one sentence; no
-    rule when there is a fault.
+def read_rule(kind: str, entry: Mapping[str, Any]) -> tuple[Rule | None, list[str]]:
+    """The rule of a register's entry, whose shape `claims/schema.json` has judged, and everything
+    else that is wrong with it, each in one sentence; no rule when there is a fault.
     """
-    if not isinstance(entry, dict):
-        return None, ["its rule is missing"]
-    faults = [f"its rule has the unknown field {name}" for name in sorted(set(entry) - _FIELDS)]
-    faults += [
-        f"its rule lacks {name}"
-        for name in sorted(_FIELDS - {"adequate"} - {key for key in entry if entry[key]})
-    ]
-    if faults:
-        return None, faults
-    if not isinstance(entry["evidence"], dict) or not isinstance(entry["verdicts"], dict):
-        return None, [
-            "its rule's evidence and verdicts must be mappings (name: meaning, verdict: condition)"
-        ]
-    evidence = {str(name): str(meaning) for name, meaning in entry["evidence"].items()}
-    faults += [
-        f"its evidence {name!r} is not a Python name"
-        for name in evidence
-        if not name.isidentifier()
-    ]
-    conditions: list[tuple[str, Condition | None]] = []
-    known = VERDICTS[kind]
-    for verdict, text in entry["verdicts"].items():
-        if verdict not in known:
-            faults.append(
-                f"a claim of kind {kind} has no verdict {verdict!r}; choose among {listed(known)}"
-            )
-        conditions.append(
-            (verdict, None if text == OTHERWISE else _condition(str(text), evidence, faults))
-        )
-    if [text == OTHERWISE for text in entry["verdicts"].values()].count(True) != 1 or conditions[
-        -1
-    ][1] is not None:
+    evidence, faults = dict(entry["evidence"]), list[str]()
+    conditions = tuple(
+        (verdict, None if text == OTHERWISE else _condition(str(text), evidence, faults))
+        for verdict, text in entry["verdicts"].items()
+    )
+    *before, last = (text == OTHERWISE for text in entry["verdicts"].values())
+    if any(before) or not last:
         faults.append(f"its last verdict, and no other, must be `{OTHERWISE}`")
     needed = [_condition(text, evidence, faults) for text in _flat(entry.get("adequate", []))]
-    if needed and kind not in _GATED:
-        faults.append(f"a claim of kind {kind} is judged at every scale and takes no `adequate`")
     adequate = tuple(condition for condition in needed if condition is not None)
-    says = " ".join(str(entry["says"]).split())
+    why, says = (" ".join(entry[field].split()) for field in ("why", "says"))
     faults += _faults_of_telling(says, evidence)
-    why = " ".join(str(entry["why"]).split())
-    rule = Rule(kind, evidence, tuple(conditions), why, says, adequate)
-    return (None if faults else rule), faults
+    return (None if faults else Rule(kind, evidence, conditions, why, says, adequate)), faults
 
 
 def listed(names: Iterable[str]) -> str:

@@ -10,22 +10,19 @@ table in the row that holds the key, each with a format; `{{figure:wall}}` is dr
 
 from __future__ import annotations
 
-import csv
 import html
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache
 from itertools import groupby
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compendium import paths
 from compendium.pages import readme, story_figures
-from compendium.runs import all_committed, committed
+from compendium.runs import committed, csv_rows, recorded
 from softgeom.bottleneck.verdict_table import unescape_token, up
 from softgeom.explorers.document import document
 
@@ -118,36 +115,16 @@ def _filled(what: str, form: str) -> str:
 
 
 def _value(what: str) -> Any:
-    """A recorded value, evidence of a claim, or the cell of a table."""
-    name, *keys = what.split(":")
-    if len(keys) == 1:
-        return _evidence(paths.root())[name][keys[0]]
-    if keys:
-        held = [row for row in _rows(name) if keys[0] in row.values()]
-        if not held:
-            raise KeyError(f"{what}: no row of that table holds {keys[0]!r}")
-        cell = held[0][keys[1]]
-        return float(cell) if "." in cell else int(cell)
-    notebook, _, key = name.rpartition("/")
-    return committed(notebook).record["values"][key]["value"]
-
-
-@cache
-def _evidence(top: Path) -> dict[str, dict[str, Any]]:
-    """Of every claim that a committed run recorded, what it passed to the claim's rule."""
-    return {row["id"]: row["evidence"] for run in all_committed() for row in run.record["claims"]}
+    """A recorded value, evidence of a claim, or the number in a cell of a table."""
+    found = recorded(what)
+    if what.count(":") < 2:
+        return found
+    return float(found) if "." in found else int(found)
 
 
 def _rows(what: str) -> list[dict[str, str]]:
     notebook, _, key = what.rpartition("/")
-    bench = paths.root() / "results" / "bench"
-    return _read((bench if notebook == "bench" else committed(notebook).results) / f"{key}.csv")
-
-
-@cache
-def _read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return csv_rows(committed(notebook).results / f"{key}.csv")
 
 
 def _source(notebook: str, *claimed: str) -> str:

@@ -8,15 +8,14 @@ relative, all of it is rendered from the register and the committed records.
 
 from __future__ import annotations
 
-import csv
 import html
-import json
+import re
 
-from compendium import claims, findings, paths
+from compendium import claims, codebase, findings, paths
 from compendium.claims import Register
 from compendium.findings import Finding
 from compendium.pages.entries import entry, failing, plain, shortened, table_of_counts
-from compendium.runs import NotebookRun, all_committed
+from compendium.runs import NotebookRun, all_committed, csv_rows
 
 FOLDER = "docs/gallery"
 FOUNDATIONS = "data-and-models"
@@ -58,11 +57,9 @@ def pages() -> dict[str, str]:
 
 def title_of(name: str) -> str:
     """The heading of a notebook, without a full stop."""
-    for cell in json.loads(paths.notebook(name).read_text(encoding="utf-8"))["cells"]:
-        for line in "".join(cell["source"]).splitlines():
-            if line.startswith("# ") and cell["cell_type"] == "markdown":
-                return line.removeprefix("# ").rstrip(".")
-    return name
+    prose = "\n".join(codebase.cells(paths.notebook(name), "markdown").values())
+    found = re.search(r"(?m)^# (.*)", prose)
+    return found[1].rstrip(".") if found else name
 
 
 def picture(run: NotebookRun, key: str, up: str = _UP) -> str:
@@ -147,8 +144,8 @@ def _figures(run: NotebookRun) -> list[str]:
 def _good(run: NotebookRun) -> list[str]:
     """The figures of a notebook, less those that their makers graded C: its table tells the same."""
     path = paths.root() / GRADES
-    rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else []
-    confusing = {f"figures/{row['figure']}.png" for row in rows if row["makers"] == "C"}
+    graded = csv_rows(path) if path.is_file() else []
+    confusing = {f"figures/{row['figure']}.png" for row in graded if row["makers"] == "C"}
     return [key for key in run.record["figures"] if run.figure(key) not in confusing]
 
 

@@ -7,11 +7,10 @@ it is committed: its figures then stand below the cells that record them.
 
 from __future__ import annotations
 
-import ast
 import json
 from typing import Any
 
-from compendium import paths
+from compendium import codebase, paths
 from compendium.pages import registers
 from compendium.runs import NotebookRun
 
@@ -63,7 +62,8 @@ def with_recorded_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list
     result, left = [], dict.fromkeys(run.record["figures"])
     for cell in cells:
         result.append(cell)
-        for key in _recorded_in(cell):
+        code = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
+        for _, key, _ in codebase.calls(code, "figure"):
             if key in left:
                 del left[key]
                 result.append(_figure(run, key))
@@ -110,24 +110,6 @@ def _figure(run: NotebookRun, key: str) -> dict[str, Any]:
         f"figure-{key}",
         f"```{{figure}} ../{run.figure(key)}\n{options}\n\n{figure['caption']}\n```",
     )
-
-
-def _recorded_in(cell: dict[str, Any]) -> list[str]:
-    if cell["cell_type"] != "code":
-        return []
-    plain = "".join(
-        line if not line.lstrip().startswith(("%", "!")) else "\n" for line in cell["source"]
-    )
-    return [
-        node.args[0].value
-        for node in ast.walk(ast.parse(plain))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "figure"
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-        and isinstance(node.args[0].value, str)
-    ]
 
 
 def _is_picture(output: dict[str, Any]) -> bool:

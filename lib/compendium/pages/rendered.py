@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from compendium import agreement, findings, paths
-from compendium.claims import schema
 from compendium.pages import gallery, manifest, readme
 from compendium.runs import SHOWN
 
@@ -31,7 +30,6 @@ def fresh() -> dict[Path, str]:
             pages[paths.results_dir(profile, "verdicts.csv")] = findings.baseline(found)
     if agreement.quantities():
         pages[root / "data" / "reference" / "quantity_places.csv"] = agreement.render(pages)
-    pages[root / "claims" / "schema.json"] = schema.render()
     return pages | {root / "codecheck.yml": manifest.render()}
 
 

@@ -70,7 +70,7 @@ def build(profile: str) -> Path:
     FileNotFoundError
         When a notebook has not been executed in this profile; the message names it and the command.
     """
-    for name in runs.notebooks():
+    for name in (path.stem for path in paths.notebooks()):
         if not (paths.executed_dir(profile) / f"{name}.ipynb").is_file():
             raise FileNotFoundError(
                 f"executed/{profile}/{name}.ipynb is missing: run `make {name} "

@@ -1,7 +1,12 @@
+import json
+
+import jsonschema
 import pytest
 import yaml
 
 from compendium import claims
+from compendium.claims import VERDICTS
+from compendium.claims.register import SCHEMA
 
 
 def test_a_sound_claim_is_read_whole(entry, write):
@@ -17,21 +22,29 @@ def test_a_sound_claim_is_read_whole(entry, write):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("verdict: holds", "003.yaml, 003-figure-1: unknown field verdict"),
-        ("statement: ''", "003.yaml, 003-figure-1: missing field statement"),
-        ("kind: rumour", "unknown kind 'rumour'; choose among theorem, numbers, experiment, ours"),
-        ("id: 001-figure-1", "its id must be 003- and letters"),
-        ("id: 003-figure 1", "its id must be 003- and letters"),
+        ("verdict: holds", "003.yaml, 003-figure-1: claim must not contain {'verdict'}"),
+        ("statement: ''", "003.yaml, 003-figure-1: claim.statement must be longer"),
+        ("kind: rumour", "claim.kind must be one of ['theorem', 'numbers', 'experiment', 'ours']"),
+        ("kind: theorem", "claim.rule.adequate must not be there"),
+        ("kind: ours", "claim.sentence must not be there"),
+        ("id: 001-figure-1", "its id must begin with 003-"),
+        ("id: 003-figure 1", "claim.id must match pattern"),
         ("root: flod", "unknown root 'flod'; the files name fold"),
         ("notebook: 24_robust", "notebooks/24_robust.ipynb does not exist"),
-        ("sentence: ", "missing field sentence"),
-        ("sentence: {paper: '003', start: '4', length: 8, digest: '0'}", "its sentence must be {"),
-        ("kind: ours", "a claim of kind ours points to no sentence"),
-        ("rule: ", "missing field rule"),
+        ("sentence: ", "claim.sentence cannot be validated"),
+        ("sentence: {paper: '003', start: '4', length: 8, digest: '0'}", "claim.sentence cannot"),
+        ("rule: ", "claim.rule must be object"),
+        ("rule: {verdicts: [reproduced]}", "claim.rule.verdicts must be object"),
+        ("rule: {verdicts: {holds: otherwise}}", "claim.rule.verdicts must not contain {'holds'}"),
+        ("rule: {why: ''}", "claim.rule.why must be longer"),
+        ("rule: {reason: x}", "claim.rule must not contain {'reason'}"),
+        ("rule: {evidence: {not a name: x}}", "rule.evidence must not contain {'not a name'}"),
+        ("rule: {verdicts: {not reproduced: otherwise, reproduced: high < 0}}", "last verdict"),
         ("examples: {reproduced: {gain: 0}}", "no example leads to its verdict 'not reproduced'"),
         ("examples: {reproduced: {gain: 0}}", "'reproduced': the evidence low, high, scale is"),
-        ("examples: [1]", "its examples must be a mapping"),
-        ("examples: {reproduced: 3}", "example of 'reproduced' must be a mapping of evidence"),
+        ("examples: [1]", "claim.examples must be object"),
+        ("examples: {reproduced: 3}", "claim.examples.reproduced cannot be validated"),
+        ("examples: {holds: {gain: 0}}", "claim.examples must not contain {'holds'}"),
         (
             "examples: {reproduced: {gain: 0, low: -1, high: 1, scale: 3}}",
             "its example of 'reproduced' leads to 'not reproduced'",
@@ -39,7 +52,10 @@ def test_a_sound_claim_is_read_whole(entry, write):
     ],
 )
 def test_every_fault_of_a_claim_is_one_sentence(entry, write, change, message):
-    folder = write(entry | yaml.safe_load(change))
+    changed = yaml.safe_load(change)
+    if isinstance(changed.get("rule"), dict):
+        changed["rule"] = entry["rule"] | changed["rule"]
+    folder = write(entry | changed)
     register, faults = claims.read(folder)
     assert not register
     assert any(message in fault for fault in faults), faults
@@ -48,18 +64,26 @@ def test_every_fault_of_a_claim_is_one_sentence(entry, write, change, message):
         claims.load(folder)
 
 
+@pytest.mark.parametrize("gone", ["sentence", "notebook", "examples", "rule"])
+def test_a_claim_has_all_of_its_fields(entry, write, gone):
+    del entry[gone]
+    assert f"claim must contain ['{gone}'" in (found := claims.read(write(entry))[1])[0], found
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"paper": 3}, '003.yaml: its paper must be "003" as the file is named, in quotes, not 3'),
-        ({"author": "x"}, "003.yaml: unknown field author"),
-        ({"claims": {}}, "003.yaml: roots must be a mapping and claims a list"),
-        ({"claims": ["text"]}, "003.yaml, an entry: 'text' is not a claim"),
+        ({"paper": 3}, "003.yaml: file.paper must be string"),
+        ({"paper": "004"}, "003.yaml: its paper must be \"003\" as the file is named, not '004'"),
+        ({"author": "x"}, "003.yaml: file must not contain {'author'} properties"),
+        ({"claims": {}}, "003.yaml: file.claims must be array"),
+        ({"claims": ["text"]}, "003.yaml, an entry: claim must be object"),
         ({"roots": {"fold": "A fold.", "scale": "Scale."}}, "the root scale is named by no claim"),
     ],
 )
 def test_every_fault_of_a_file_is_one_sentence(entry, write, fields, message):
-    assert message in claims.read(write(entry, **fields))[1]
+    faults = claims.read(write(entry, **fields))[1]
+    assert any(fault.startswith(message) for fault in faults), faults
 
 
 def test_an_id_stands_once(entry, write):
@@ -89,6 +113,14 @@ def test_an_edited_register_is_read_again(entry, write):
 
 
 # ---- the register of this clone
+
+
+def test_the_schema_is_one_and_has_the_verdicts_of_the_rules():
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["$defs"]["claim"]["properties"]["kind"]["enum"] == list(VERDICTS)
+    for kind, verdicts in VERDICTS.items():
+        assert tuple(schema["$defs"][kind]["properties"]) == verdicts
 
 
 def test_the_register_is_sound(repository):
