@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.action is not _all:  # which forks, and so has no thread
         end_with_make()
-    return guarded(lambda: options.action(options), "error")
+    return guarded(lambda: options.action(options) or 0, "error")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,29 +104,26 @@ def _run(options: argparse.Namespace) -> int:
     return runner.run_alone(options.name, options.profile, os.environ.get("PARAMS", ""))
 
 
-def _all(options: argparse.Namespace) -> int:
+def _all(options: argparse.Namespace) -> None:
     from compendium import schedule
 
     overrides = os.environ.get("PARAMS", "")
     schedule.run(options.names, options.profile, max(1, options.jobs), overrides)
-    return 0
 
 
-def _check_params(options: argparse.Namespace) -> int:
+def _check_params(options: argparse.Namespace) -> None:
     from compendium import parameters
 
     parameters.check(options.profile)
-    return 0
 
 
-def _claims(options: argparse.Namespace) -> int:
+def _claims(options: argparse.Namespace) -> None:
     from compendium import telling
 
     print(telling.render(options.chosen))
-    return 0
 
 
-def _check_claims(options: argparse.Namespace) -> int:
+def _check_claims(options: argparse.Namespace) -> None:
     from compendium import claims
 
     register, faults = claims.read(paths.root() / "claims")
@@ -140,15 +137,13 @@ def _check_claims(options: argparse.Namespace) -> int:
         raise ValueError(f"{len(faults)} faults in the register, its pointers or its calls")
     examples = sum(len(claim.examples) for claim in register.values())
     print(f"{len(register)} claims, {examples} examples: all sound")
-    return 0
 
 
-def _pointer(options: argparse.Namespace) -> int:
+def _pointer(options: argparse.Namespace) -> None:
     from compendium import claims
 
     found, times = claims.find(options.paper, options.sentence)
     print(f"sentence: {found}" + (f"  # occurs {times} times" if times > 1 else ""))
-    return 0
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -168,45 +163,41 @@ def _check(options: argparse.Namespace) -> int:
     return int(any(row.verdict == "DIFFERENT" for row in rows) or bool(changes or disagreeing))
 
 
-def _render_readme(options: argparse.Namespace) -> int:
+def _render_readme(options: argparse.Namespace) -> None:
     from compendium.pages import rendered
 
     if not options.check:
         rendered.write()
     elif stale := rendered.stale():
         raise ValueError(f"{', '.join(stale)} do not show the committed results: run `make readme`")
-    return 0
 
 
-def _report(options: argparse.Namespace) -> int:
+def _report(options: argparse.Namespace) -> None:
     # Sphinx and pandas' readers are not needed by the other commands
     from compendium.pages import report
 
     page = report.build(options.profile)
     print(f"the report: {page.relative_to(paths.root())}")
-    return 0
 
 
-def _site(options: argparse.Namespace) -> int:
+def _site(options: argparse.Namespace) -> None:
     from compendium.pages import report
 
     print(f"the site: {report.build_committed().relative_to(paths.root())}")
-    return 0
 
 
-def _why(options: argparse.Namespace) -> int:
+def _why(options: argparse.Namespace) -> None:
     from compendium import why
 
     print(why.explain(options.name, options.profile))
-    return 0
 
 
-def _edges(options: argparse.Namespace) -> int:
+def _edges(options: argparse.Namespace) -> None:
     from compendium import schedule, why
 
     if not options.check:
         print(schedule.draw())
-        return 0
+        return
     notes = paths.executed_dir(options.profile).glob("[0-9]*.json")
     seen = [path for path in notes if "." not in path.stem]
     for path in seen:
@@ -219,7 +210,6 @@ def _edges(options: argparse.Namespace) -> int:
         f"the edges name everything that {len(seen)} executed notebooks of profile "
         f"{options.profile} were seen to read"
     )
-    return 0
 
 
 def _scan(options: argparse.Namespace) -> int:

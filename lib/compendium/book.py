@@ -12,6 +12,7 @@ committed one.
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import logging
 import math
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import claims, codebase, packages, paths, profiles, reads, rounding
+from compendium import claims, codebase, packages, paths, profiles, rounding
 from compendium.claims import Judgement
 from softgeom.source import Source
 from softgeom.writing import write_text
@@ -43,6 +44,7 @@ logger = logging.getLogger("softgeom")
 
 # all digits that mean something, and none of those that differ between processors
 _FLOAT_FORMAT = "%.10g"
+_opened: set[str] = set()  # files, by this process
 _PACKAGES = "numpy scipy pandas matplotlib sympy highspy scikit-learn torch onnxruntime".split()
 
 
@@ -53,7 +55,7 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
 
     ValueError when a parameter of the notebook is missing from `variables`.
     """
-    reads.record_reads()
+    _record_reads()
     names = parameter_defaults(paths.notebook(name))
     if missing := [key for key in names if key not in variables]:
         lost = ", ".join(missing)
@@ -192,7 +194,7 @@ class Run:
             "python": platform.python_version(),
             "cores": os.cpu_count(),
             "torch": packages.torch_origin(paths.root()),
-            "reads": reads.of((paths.root() / "results", paths.root() / "data" / "reference")),
+            "reads": _reads(),
         }
         write_text(paths.executed_dir(self.profile) / f"{self.name}.json", _json(execution))
         if self.stand_in:
@@ -201,6 +203,29 @@ class Run:
                 f"**This run read a stand-in ({names}):** where prose describes real data, its "
                 f"numbers are not those of this run, and no experiment is judged."
             )
+
+
+@functools.cache
+def _record_reads() -> None:
+    """Note every file that this process opens for reading from now on: what it reads of other
+    notebooks' results and of the reference data is seen, not declared, so that missing edges come
+    to light.
+    """
+    sys.addaudithook(_on_open)
+
+
+def _on_open(event: str, arguments: tuple[Any, ...]) -> None:
+    reading = event == "open" and not set(str(arguments[1] or "r")) & set("wax+")
+    if reading and isinstance(arguments[0], str):
+        _opened.add(arguments[0])
+
+
+def _reads() -> list[str]:
+    """What was read so far of results and reference data, relative to the top folder."""
+    top = paths.root()
+    folders = (top / "results", top / "data" / "reference")
+    found = (path for path in map(Path, _opened.copy()) if any(map(path.is_relative_to, folders)))
+    return sorted(path.relative_to(top).as_posix() for path in found)
 
 
 def _show(markdown: str) -> None:

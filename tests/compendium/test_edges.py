@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from compendium import codebase, edges, reads, schedule, why
+from compendium import book, codebase, edges, schedule, why
 from compendium.__main__ import main
 from compendium.keeping import write_json
 
@@ -71,12 +71,12 @@ def test_the_edges_of_this_repository(repository):
 def test_readings_are_seen_and_writings_are_not(compendium):
     folder = compendium / "data" / "reference"
     (folder / "seen.csv").write_text("a")
-    reads.record_reads()
+    book._record_reads()
     (folder / "seen.csv").read_text()
     (folder / "written.csv").write_text("b")
     (compendium / "elsewhere.csv").write_text("c")
     (compendium / "elsewhere.csv").read_text()
-    assert reads.of((folder,)) == ["data/reference/seen.csv"]
+    assert book._reads() == ["data/reference/seen.csv"]
 
 
 def test_a_reading_without_an_edge_is_found_out(clone, capsys):

@@ -103,7 +103,7 @@ def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(reco
 
 
 def test_real_data_go_before_a_stand_in(record):
-    record(**_STAND_IN, a=-1)
+    record(**_STAND_IN, profile="hour", a=-1)
     assert runs.committed("10_demo").aside
     record(a=-1)
     assert not runs.committed("10_demo").aside

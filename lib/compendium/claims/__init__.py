@@ -2,30 +2,18 @@
 pointers to the sources' own sentences.
 """
 
-from compendium.claims.condition import Condition, parse
-from compendium.claims.passing import Call, calls, check
-from compendium.claims.pointer import Pointer, find, papers_dir, sentence
-from compendium.claims.register import Claim, Register, faults_of_pointers, load, read
-from compendium.claims.rule import NOT_TESTABLE, VERDICTS, Judgement, Rule, read_rule
-
-__all__ = [
-    "NOT_TESTABLE",
-    "VERDICTS",
-    "Call",
-    "Claim",
-    "Condition",
-    "Judgement",
-    "Pointer",
-    "Register",
-    "Rule",
-    "calls",
-    "check",
-    "faults_of_pointers",
-    "find",
-    "load",
-    "papers_dir",
-    "parse",
-    "read",
-    "read_rule",
-    "sentence",
-]
+from compendium.claims.condition import parse as parse
+from compendium.claims.passing import check as check
+from compendium.claims.pointer import Pointer as Pointer
+from compendium.claims.pointer import find as find
+from compendium.claims.pointer import papers_dir as papers_dir
+from compendium.claims.pointer import sentence as sentence
+from compendium.claims.register import Claim as Claim
+from compendium.claims.register import Register as Register
+from compendium.claims.register import faults_of_pointers as faults_of_pointers
+from compendium.claims.register import load as load
+from compendium.claims.register import read as read
+from compendium.claims.rule import NOT_TESTABLE as NOT_TESTABLE
+from compendium.claims.rule import VERDICTS as VERDICTS
+from compendium.claims.rule import Judgement as Judgement
+from compendium.claims.rule import read_rule as read_rule

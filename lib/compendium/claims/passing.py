@@ -7,8 +7,7 @@ is only known at run time (`book.claim(id, **evidence)`) is reported, not judged
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from compendium import codebase
@@ -16,43 +15,21 @@ from compendium.claims.register import Claim
 from compendium.claims.rule import listed
 
 
-@dataclass(frozen=True)
-class Call:
-    """One call of `claim` in a notebook: `id` None where it is computed, `open` where evidence
-    comes from a mapping.
-    """
-
-    notebook: str
-    cell: int
-    id: str | None
-    names: tuple[str, ...]
-    open: bool
-
-    @property
-    def place(self) -> str:
-        return f"{self.notebook}, cell {self.cell}"
-
-
-def calls(notebook: Path) -> Iterator[Call]:
-    """Every call of a method `claim` in the notebook's code cells."""
-    for number, code in codebase.cells(notebook).items():
-        for _, id, given in codebase.calls(code, "claim"):
-            yield Call(notebook.stem, number, id, tuple(filter(None, given)), None in given)
-
-
 def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[str], list[str]]:
     """Faults, and calls that can be judged only at run time; each in one sentence."""
-    found = [call for notebook in notebooks for call in calls(notebook)]
-    faults, unknown = [], []
-    for call in found:
-        if call.id is None or call.open:
-            unknown.append(
-                f"{call.place}: {call.id or 'a claim whose id'} is known only at run time"
-            )
-        if call.id is not None:
-            faults += [f"{call.place}: {fault}" for fault in _faults(register, call)]
-    passed = {call.id for call in found}
-    dynamic = {call.notebook for call in found if call.id is None}
+    faults, unknown = list[str](), list[str]()
+    passed, dynamic = set[str](), set[str]()
+    for notebook in notebooks:
+        for number, code in codebase.cells(notebook).items():
+            for _, id, given in codebase.calls(code, "claim"):
+                where = f"{notebook.stem}, cell {number}"
+                if id is None or None in given:
+                    unknown.append(f"{where}: {id or 'a claim whose id'} is known only at run time")
+                if id is None:
+                    dynamic.add(notebook.stem)
+                    continue
+                passed.add(id)
+                faults += [f"{where}: {f}" for f in _faults(register, id, notebook.stem, given)]
     faults += [
         f"{claim.id}: {claim.notebook} never passes its evidence"
         for claim in register.values()
@@ -61,16 +38,18 @@ def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[st
     return faults, unknown
 
 
-def _faults(register: Mapping[str, Claim], call: Call) -> Iterator[str]:
-    assert call.id is not None
-    if call.id not in register:
-        yield f"the register has no claim {call.id!r}"
+def _faults(
+    register: Mapping[str, Claim], id: str, notebook: str, given: Collection[str | None]
+) -> Iterator[str]:
+    """What is wrong with one call; None among the names that it gives is a mapping."""
+    if id not in register:
+        yield f"the register has no claim {id!r}"
         return
-    claim, takes = register[call.id], register[call.id].rule.evidence
-    if claim.notebook != call.notebook:
-        yield f"the register says that {claim.notebook} passes the evidence of {claim.id}"
-    if unknown := [name for name in call.names if name not in takes]:
-        yield f"{claim.id} has no evidence {listed(unknown)}; its rule takes {listed(takes)}"
-    missing = [name for name in takes if name not in call.names]
-    if missing and not call.open:
-        yield f"{claim.id} also needs the evidence {listed(missing)}"
+    claim, takes = register[id], register[id].rule.evidence
+    if claim.notebook != notebook:
+        yield f"the register says that {claim.notebook} passes the evidence of {id}"
+    if unknown := [name for name in given if name and name not in takes]:
+        yield f"{id} has no evidence {listed(unknown)}; its rule takes {listed(takes)}"
+    missing = [name for name in takes if name not in given]
+    if missing and None not in given:
+        yield f"{id} also needs the evidence {listed(missing)}"

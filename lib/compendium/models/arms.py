@@ -30,7 +30,14 @@ from compendium.keeping import Shelf
 from compendium.models import margin_run
 from compendium.models.margin_run import MarginRun
 from compendium.models.robustness import perturbation_grid
-from compendium.models.sweep import Experiment, embeddings_rms, signed_window_scores, window_scores
+from compendium.models.sweep import (
+    Experiment,
+    embedding_errors,
+    embeddings_rms,
+    losses_under,
+    signed_window_scores,
+    window_scores,
+)
 from softgeom import parallel
 from softgeom.arrays import Floats
 from softgeom.language_model import (
@@ -41,11 +48,10 @@ from softgeom.language_model import (
     TrainingConfig,
     resolve_device,
     train,
-    window_losses,
 )
 from softgeom.margins.controls import DosedPrior, SizePull
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
-from softgeom.margins.perturb import Perturbation, contextual_embedding_error, perturber
+from softgeom.margins.perturb import Perturbation
 from softgeom.margins.support import ROUNDING
 
 Losses = dict[tuple[int, str], Floats]
@@ -138,30 +144,13 @@ def run_seed(
     multiples: Mapping[str, Sequence[float]],
     device: str = "auto",
 ) -> tuple[list[dict[str, Any]], Losses, list[dict[str, Any]]]:
-    """Train every arm of a seed, or read it where it is kept, and measure it.
+    """Train every arm of a seed on a corpus, or read it in the folder where runs are kept, and
+    measure it on windows (n, T + 1): one dictionary an arm, with ``seed`` and ``arm``; the losses;
+    one dictionary an evaluation.
 
-    Parameters
-    ----------
-    base : Experiment
-        Gives sizes, training and readings of the prior.
-    seed : int
-        Of weights, batches, M and perturbations.
-    arms : sequence of Arm
-        The one without penalty first; one that follows another after it.
-    tokens, validation : (n,) integers
-        The corpus.
-    folder : Path
-        Where runs are kept.
-    windows : (n, T + 1) integers
-        On which they are measured.
-    multiples : mapping
-        Sizes of each family of perturbations, in units of :func:`perturbation_grid`.
-    device : str
-        As for :func:`softgeom.language_model.train`.
-
-    Returns
-    -------
-    One dictionary an arm, with ``seed`` and ``arm``; the losses; one dictionary an evaluation.
+    ``base`` gives sizes, training and readings of the prior; the seed is that of weights, batches,
+    M and perturbations. The arm without penalty stands first, one that follows another after it.
+    ``multiples`` are sizes of each family of perturbations, in units of :func:`perturbation_grid`.
     """
     rows: list[dict[str, Any]] = []
     losses: Losses = {}
@@ -218,30 +207,18 @@ def run_seeds(
 def measure_run(
     run: MarginRun, windows: Tokens, perturbations: Sequence[Perturbation], seed: int, device: str
 ) -> tuple[dict[str, float], Floats]:
-    """Perplexity, sizes, embedding error and scores of a trained model, by its M and by the M of
-    its start, by name; its losses (1 + perturbations, windows), clean and perturbed.
-
-    The contextual embedding error is 003's, Section 7.5 (c): mean of
-    ||e - sum_v p(v | past) E_v||^2 / ||e||^2 over the tokens that follow.
+    """Perplexity, sizes, mean embedding error and scores of a trained model, by its M and by the M
+    of its start, by name; its losses (1 + perturbations, windows), clean and perturbed.
     """
     model, prior = run.model.to(resolve_device(device)), run.prior
-    rms = embeddings_rms(model, windows)
-    conditions = [None, *(perturber(one, rms, seed) for one in perturbations)]
-    losses = np.stack(
-        [window_losses(model, windows, perturb=change).mean(1) for change in conditions]
-    )
-    tokens = torch.from_numpy(windows.astype(np.int64)).to(model.W_E.device)
-    errors = [
-        contextual_embedding_error(model(rows[:, :-1]), rows[:, 1:], model.W_E)
-        for rows in tokens.split(16)
-    ]
+    losses = losses_under(model, windows, perturbations, seed)
     # the first position has no past
     beta, sign = (each[:, 1:] for each in signed_window_scores(model, prior, windows))
     untrained = window_scores(model, EmbeddingPrior(prior.config, seed), windows)[:, 1:]
     numbers = {
         "perplexity": float(np.exp(losses[0].mean())),
-        "embedding_rms": rms,
-        "embedding_error": float(torch.cat(errors).double().mean()),
+        "embedding_rms": embeddings_rms(model, windows),
+        "embedding_error": float(embedding_errors(model, windows).mean()),
         "mean_beta": float(beta.mean()),
         "untrained_beta": float(untrained.mean()),
         "positive_share": float((beta > ROUNDING).mean()),
@@ -256,23 +233,9 @@ def measure_run(
 def inert_forms(
     base: Experiment, weight: float, dose: float, steps: int, tokens: Tokens, seed: int
 ) -> pd.DataFrame:
-    """Three penalties that ought to do nothing, and the placebo: largest distance of their weights
-    from those of a run without penalty, after a few steps.
-
-    Parameters
-    ----------
-    base : Experiment
-        Gives everything else.
-    weight : float
-        Lambda of the penalties that are multiplied by zero otherwise.
-    dose : float
-        Of the placebo.
-    steps : int
-        Updates of each run.
-    tokens : (n,) integers
-        The corpus.
-    seed : int
-        Of all runs.
+    """Three penalties that ought to do nothing, of lambda ``weight`` times zero, and the placebo of
+    a dose: largest distance of their weights from those of a run without penalty, after a few
+    steps on the same tokens.
     """
     training = replace(base.training, steps=steps, seed=seed, penalty_weight=weight)
     training = replace(training, evaluate_every=steps, evaluation_windows=1)

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from softgeom.layer import SoftmaxLayer
 
-__all__ = ["BagModel", "Recipe", "draw_windows", "losses", "train_bag"]
-
 
 @dataclass(frozen=True)
 class Recipe:

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
 from compendium import statistics
-from compendium.models.sweep import load_experiment, window_scores
+from compendium.models.sweep import embedding_errors, load_experiment, window_scores
 from softgeom.arrays import Floats
 from softgeom.language_model import Tokens, resolve_device, window_losses
 from softgeom.margins.embedding_prior import EmbeddingPrior
-from softgeom.margins.perturb import contextual_embedding_error
 from softgeom.margins.support import (
     READINGS,
     ROUNDING,
@@ -47,7 +45,6 @@ class Scored:
     error: Floats
 
 
-@torch.no_grad()
 def score_run(
     folder: Path, key: str, penalty_weight: float, seed: int, windows: Tokens, device: str = "auto"
 ) -> Scored:
@@ -55,20 +52,10 @@ def score_run(
     model, prior = load_experiment(folder, key)
     model = model.to(resolve_device(device))
     untrained = EmbeddingPrior(prior.config, seed=seed + _RANDOM_SEED)
-    tokens = torch.from_numpy(windows.astype(np.int64)).to(model.W_E.device)
-    errors = [
-        contextual_embedding_error(model(rows[:, :-1]), rows[:, 1:], model.W_E)
-        for rows in tokens.split(16)
-    ]
-    return Scored(
-        penalty_weight,
-        seed,
-        dict(
-            zip(PRIORS, (window_scores(model, p, windows) for p in (prior, untrained)), strict=True)
-        ),
-        window_losses(model, windows),
-        torch.cat([error.double().cpu() for error in errors]).numpy(),
-    )
+    both = zip(PRIORS, (prior, untrained), strict=True)
+    scores = {name: window_scores(model, one, windows) for name, one in both}
+    losses, errors = window_losses(model, windows), embedding_errors(model, windows)
+    return Scored(penalty_weight, seed, scores, losses, errors)
 
 
 def concentration_by_seed(scored: Sequence[Scored], k: int) -> pd.DataFrame:
@@ -83,20 +70,10 @@ def concentration_by_seed(scored: Sequence[Scored], k: int) -> pd.DataFrame:
                 pressed = np.isfinite(shares).all(axis=1)
                 size = effective_support_size(shares[pressed]).mean() if pressed.any() else np.nan
                 top = top_share(shares[pressed], k).mean() if pressed.any() else np.nan
-                rows.append(
-                    {
-                        "penalty_weight": run.penalty_weight,
-                        "seed": run.seed,
-                        "prior": prior,
-                        "reading": reading,
-                    }
-                    | {
-                        "windows_with_pressure": pressed.mean(),
-                        "top_share": top,
-                        "effective_support": size,
-                    }
-                )
-    return pd.DataFrame(rows)
+                of = (run.penalty_weight, run.seed, prior, reading)
+                rows.append((*of, pressed.mean(), top, size))
+    columns = "penalty_weight seed prior reading windows_with_pressure top_share effective_support"
+    return pd.DataFrame(rows, columns=columns.split())
 
 
 def support_ratios(by_seed: pd.DataFrame, weight: float) -> dict[str, statistics.Interval]:
@@ -116,17 +93,10 @@ def places_by_seed(scored: Sequence[Scored], first: int) -> pd.DataFrame:
     rows = []
     for run in scored:
         for prior, beta in run.scores.items():
-            rows.append(
-                {
-                    "penalty_weight": run.penalty_weight,
-                    "seed": run.seed,
-                    "prior": prior,
-                    "mean_beta": beta[:, 1:].mean(),
-                    "positive_share": (beta[:, 1:] > ROUNDING).mean(),
-                    "top_position_is_among_the_first": (support_tokens(beta)[:, 0] < first).mean(),
-                    "softmax_share_of_the_first": barrier_shares(beta, "softmax")[:, :first]
-                    .sum(-1)
-                    .mean(),
-                }
-            )
+            shares = barrier_shares(beta, "softmax")[:, :first].sum(-1)
+            row = {"penalty_weight": run.penalty_weight, "seed": run.seed, "prior": prior}
+            row |= {"mean_beta": beta[:, 1:].mean()}
+            row |= {"positive_share": (beta[:, 1:] > ROUNDING).mean()}
+            row |= {"top_position_is_among_the_first": (support_tokens(beta)[:, 0] < first).mean()}
+            rows.append(row | {"softmax_share_of_the_first": shares.mean()})
     return pd.DataFrame(rows)

@@ -1,21 +1,67 @@
 """What notebook 35 asks of a model in parts: its heads one by one, the paths between two of them,
 its memories on real text, its last decision.
 
-Every measurement comes with what it would be if there were nothing to find: the twin prompts, other
-neurons' values, random positions.
+Every measurement comes with what it would be if there were nothing to find: other neurons' values,
+random positions, and for a prediction that is localised prompts each with a twin that differs in
+what the prediction needs. *Induction*: random tokens, read twice; the token that followed last time
+is right. In the twin the first reading is of other tokens, so that there is nothing to copy.
+*Indirect objects* (Wang et al. 2023): "When Mary and John went to the store, John gave a drink to"
+wants Mary; the twin names the giver the other way round and wants John.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from compendium.models.prompts import Prompts
+from compendium.models.subjects import Subject
 from softgeom import circuits
 from softgeom.bottleneck.rows import nearest_rows
 from softgeom.circuits import Anatomy
+
+_PAIRS = (("Mary", "John"), ("Anna", "Paul"), ("Sarah", "James"), ("David", "Emma"))
+_SENTENCE = "When {0} and {1} went to the store, {2} gave a drink to"
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Texts of one length, the token that each should end with, and twins that should not."""
+
+    tokens: Tensor  # (B, T)
+    right: Tensor  # (B,)
+    wrong: Tensor | None  # (B,) the answer of the twin, where it has one
+    twins: Tensor  # (B, T)
+
+
+def induction_prompts(subject: Subject, count: int, length: int, seed: int) -> Prompts:
+    """Random texts of `length` tokens and all but the last token of their repetition."""
+    generator = torch.Generator().manual_seed(seed)
+    V = subject.model.config.d_vocab
+    text = circuits.repeated_tokens(V, count, length, generator, start=subject.start)
+    other = circuits.repeated_tokens(V, count, length, generator, start=subject.start)
+    twins = torch.cat((other[:, : length + 1], text[:, length + 1 :]), dim=1)
+    return Prompts(text[:, :-1], text[:, -1], None, twins[:, :-1])
+
+
+def indirect_objects(subject: Subject) -> Prompts:
+    """Four sentences and their twins.
+
+    ValueError when the model's tokenizer cuts a name into pieces: then no single token is the
+    answer.
+    """
+    texts = [_SENTENCE.format(a, b, b) for a, b in _PAIRS]
+    twins = [_SENTENCE.format(a, b, a) for a, b in _PAIRS]
+    names = [[subject.tokenizer.encode(f" {name}") for name in pair] for pair in _PAIRS]
+    if any(len(ids) != 1 for pair in names for ids in pair):
+        raise ValueError(
+            f"{subject.name} cuts names into pieces: it has no single token to answer with."
+        )
+    right, wrong = torch.tensor([[int(ids[0]) for ids in pair] for pair in names]).T
+    return Prompts(_stacked(subject, texts), right, wrong, _stacked(subject, twins))
 
 
 def atlas(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
@@ -132,3 +178,7 @@ def _by_head(effects: dict[str, Tensor]) -> pd.DataFrame:
 def _named(table: pd.DataFrame) -> pd.DataFrame:
     places = zip(table["layer"], table["head"], strict=True)
     return table.assign(name=[f"L{layer}.H{head}" for layer, head in places])
+
+
+def _stacked(subject: Subject, texts: list[str]) -> Tensor:
+    return torch.cat([subject.read(text) for text in texts])

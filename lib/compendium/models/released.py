@@ -4,15 +4,12 @@ none.
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from compendium import paths
 from compendium.corpora import checksums
 from softgeom.language_model.llama import Llama
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
-
-logger = logging.getLogger("softgeom")
 
 # Both have the llama2.c format, 0.23 and 0.26 million parameters, and share their 512 pieces.
 _LOCAL = ("AI Dreams 260K", "models/aidreams260K.bin", "models/tok512.bin")
@@ -38,7 +35,7 @@ def load_released_llama() -> tuple[Llama | None, Source]:
     """
     from softgeom.checkpoints import load_llama2c
 
-    if hub_needed := _find(_LOCAL) is None and _find(_HUB) is None:
+    if _find(_LOCAL) is None and _find(_HUB) is None:
         fetched("stories260K", _fetch_from_hub)
     for title, model, tokenizer in (_LOCAL, _HUB):
         if found := _find((title, model, tokenizer)):
@@ -48,7 +45,6 @@ def load_released_llama() -> tuple[Llama | None, Source]:
                 title, kind, model, origin.get("commit", ""), sha256_of(found[0].read_bytes())
             )
             return load_llama2c(*map(checksums.check, found)), announce(source)
-    assert hub_needed
     return None, announce(ABSENT)
 
 

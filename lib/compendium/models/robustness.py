@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compendium.models.sweep import measure_losses
-from softgeom import parallel, progress
+from softgeom import parallel
 from softgeom.language_model import Tokens
 from softgeom.margins.intervals import median_interval
 from softgeom.margins.perturb import SCALES, Perturbation, degradation_ratios
@@ -61,15 +61,11 @@ def perturb_models(
     n_jobs: int = 1,
 ) -> Losses:
     """Losses of every model on the same windows under the same draws, a few models at a time."""
-    losses: Losses = {}
-    batch = 2 * n_jobs
-    for start in progress.track(range(0, len(keys), batch), "perturbing models"):
-        part = keys[start : start + batch]
-        jobs = [(folder, key, windows, perturbations, seed, direction, device) for key in part]
-        losses |= dict(
-            zip(part, parallel.run_blocks(measure_losses, jobs, n_jobs=n_jobs), strict=True)
-        )
-    return losses
+    jobs = [(folder, key, windows, perturbations, seed, direction, device) for key in keys]
+    found = parallel.run_blocks(
+        measure_losses, jobs, n_jobs=n_jobs, description="perturbing models"
+    )
+    return dict(zip(keys, found, strict=True))
 
 
 def degradation_table(
@@ -84,23 +80,12 @@ def degradation_table(
     rows = []
     for (group, weight), part in runs.groupby(["group", "penalty_weight"], sort=False):
         for number, perturbation in enumerate(perturbations, start=1):
-            ratios = np.concatenate(
-                [
-                    degradation_ratios(losses[key][0], losses[key][number], draws)
-                    for key in part["key"]
-                ]
-            )
-            ratio, nats = median_interval(ratios), median_interval(np.log(ratios))
-            rows.append(
-                {"group": group, "penalty_weight": weight}
-                | asdict(perturbation)
-                | {
-                    "median_ratio": ratio.median,
-                    "ratio_low": ratio.low,
-                    "ratio_high": ratio.high,
-                    "median_nats": nats.median,
-                }
-            )
+            found = (losses[key] for key in part["key"])
+            ratios = np.concatenate([degradation_ratios(x[0], x[number], draws) for x in found])
+            ratio, nats = median_interval(ratios), median_interval(np.log(ratios)).median
+            row = {"group": group, "penalty_weight": weight} | asdict(perturbation)
+            row |= {"median_ratio": ratio.median, "ratio_low": ratio.low, "ratio_high": ratio.high}
+            rows.append(row | {"median_nats": nats})
     return pd.DataFrame(rows)
 
 

@@ -20,8 +20,6 @@ from softgeom.features import Box
 from softgeom.layer import SoftmaxLayer
 from softgeom.parallel import available_cores
 
-__all__ = ["kept_scan"]
-
 
 def kept_scan(layer: SoftmaxLayer, classes: np.ndarray, features: Box) -> Scan:
     """`scan(layer, classes, features=features)`, read where the same code has made it from the same

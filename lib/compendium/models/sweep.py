@@ -36,7 +36,12 @@ from softgeom.language_model import (
 )
 from softgeom.margins.barrier import signed_log_barrier
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
-from softgeom.margins.perturb import Perturbation, embedding_rms, perturber
+from softgeom.margins.perturb import (
+    Perturbation,
+    contextual_embedding_error,
+    embedding_rms,
+    perturber,
+)
 
 TRIAL_SEED = 1000  # of the runs that choose a learning rate
 
@@ -72,17 +77,10 @@ class Experiment:
 def base_experiment(
     told: Mapping[str, Any], text: EncodedText, learning_rate: float | None = None
 ) -> Experiment:
-    """What all runs of a sweep have in common: notebook 23's parameters by their names, and the
-    corpus that they name.
-
-    Parameters
-    ----------
-    told : mapping
-        The notebook's ``globals()``, or the parameters of its record.
-    text : EncodedText
-        What is learned; it gives the size of the vocabulary, and with `epochs` the number of steps.
-    learning_rate : float, optional
-        The one that the short runs chose; the first of `learning_rates` when left out.
+    """What all runs of a sweep have in common: notebook 23's parameters by their names (its
+    ``globals()``, or those of its record) and the text that is learned, which gives the size of the
+    vocabulary and, with `epochs`, the number of steps. The learning rate is the one that the short
+    runs chose; the first of `learning_rates` when left out.
     """
     d = told["d_model"]
     sizes = {name: told[name] for name in ("d_model", "n_heads", "n_layers", "n_ctx")}
@@ -124,24 +122,10 @@ def penalty_grid(
 def ablations(
     base: Experiment, weight: float, seeds: Mapping[str, int], stride: int = 1
 ) -> list[Experiment]:
-    """Other readings of the prior at one lambda: positive and negative coupling, the quadratic
-    term, a full M.
-
-    Parameters
-    ----------
-    base : Experiment
-        Gives everything else.
-    weight : float
-        Lambda.
-    seeds : mapping of str to int
-        Seeds 0, 1, ... of each reading by name; 0 leaves it out.
-    stride : int
-        Positions left out of the full matrix's mean, whose determinants are the dearest.
-
-    Raises
-    ------
-    ValueError
-        If a reading has another name.
+    """Other readings of the prior at one lambda, ``weight``: positive and negative coupling, the
+    quadratic term, a full M, whose mean is over every ``stride``-th position, since its
+    determinants are the dearest. ``seeds`` says of each reading how many; 0 leaves it out.
+    ValueError if a reading has another name.
     """
     readings = {
         "positive coupling": replace(base.prior, coupling="positive"),
@@ -195,24 +179,10 @@ def run_experiments(
 def run_experiment(
     experiment: Experiment, tokens: Tokens, validation: Tokens, folder: Path, device: str = "auto"
 ) -> dict[str, Any]:
-    """Train one run, or read it when it is finished.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        What to train.
-    tokens, validation : (n,) integers
-        The corpus whose hash the experiment carries.
-    folder : Path
-        Where the whole sweep is kept.
-    device : str
-        As for :func:`softgeom.language_model.train`.
-
-    Returns
-    -------
-    dict
-        The columns of the experiment, ``evaluations`` (a list of dictionaries) and ``diverged_at``
-        (a step, or None).
+    """Train one run on the corpus whose hash it carries, tokens and validation (n,) integers, or
+    read it in the folder of the whole sweep when it is finished: the columns of the experiment,
+    ``evaluations`` (a list of dictionaries) and ``diverged_at`` (a step, or None). ``device`` is as
+    for :func:`softgeom.language_model.train`.
     """
     arguments = (experiment.gpt, experiment.training, experiment.prior, tokens, validation, device)
     run = _shelf(folder).keep(
@@ -222,13 +192,8 @@ def run_experiment(
 
 
 def load_experiment(folder: Path, key: str) -> tuple[GPT, EmbeddingPrior]:
-    """The trained model and prior of a finished run, in evaluation.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the run is not there, or was made by other code: the message names the notebook that
-        makes it.
+    """The trained model and prior of a finished run, in evaluation. FileNotFoundError if it is not
+    there, or was made by other code: the message names the notebook that makes it.
     """
     run = _shelf(folder).recall(key, maker="23_margin_sweep")
     return run.model, run.prior
@@ -243,39 +208,43 @@ def measure_losses(
     direction: str = "unit",
     device: str = "auto",
 ) -> NDArray[np.float64]:
-    """Mean loss of each window for one run: clean first, then under each perturbation.
+    """Mean loss of each window (n, T + 1) for one run of the sweep in a folder: clean first, then
+    under each perturbation, (1 + perturbations, n) in nats.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the sweep.
-    key : str
-        Of the run.
-    window_tokens : (n, T + 1) integers
-        From :func:`softgeom.language_model.windows`.
-    perturbations : sequence of Perturbation
-        Relative ones are in units of the root mean square of this model's embeddings of these
-        windows.
-    seed : int
-        Seeds the perturbations; the draw of a window is the same for every run and level.
-    direction : str
-        As for :func:`softgeom.margins.perturb.add_drift`.
-    device : str
-        As for :func:`softgeom.language_model.train`.
-
-    Returns
-    -------
-    (1 + perturbations, n) float64, in nats.
+    Relative perturbations are in units of the root mean square of this model's embeddings of these
+    windows; ``seed`` is theirs, and the draw of a window is the same for every run and level.
+    ``direction`` is as for :func:`softgeom.margins.perturb.add_drift`.
     """
     model = load_experiment(folder, key)[0].to(resolve_device(device))
+    return losses_under(model, window_tokens, perturbations, seed, direction)
+
+
+def losses_under(
+    model: GPT,
+    window_tokens: Tokens,
+    perturbations: Sequence[Perturbation],
+    seed: int,
+    direction: str = "unit",
+) -> NDArray[np.float64]:
+    """:func:`measure_losses` of a model that is at hand."""
     rms = embeddings_rms(model, window_tokens)
-    conditions = [
-        None,
-        *(perturber(perturbation, rms, seed, direction) for perturbation in perturbations),
-    ]
+    conditions = [None, *(perturber(one, rms, seed, direction) for one in perturbations)]
     return np.stack(
         [window_losses(model, window_tokens, perturb=change).mean(1) for change in conditions]
     )
+
+
+@torch.no_grad()
+def embedding_errors(model: GPT, window_tokens: Tokens) -> NDArray[np.float64]:
+    """Contextual embedding error of each next token (n, T), 003's Section 7.5 (c):
+    ||e - sum_v p(v | past) E_v||^2 / ||e||^2.
+    """
+    tokens = torch.from_numpy(window_tokens.astype(np.int64)).to(model.W_E.device)
+    errors = [
+        contextual_embedding_error(model(rows[:, :-1]), rows[:, 1:], model.W_E)
+        for rows in tokens.split(16)
+    ]
+    return torch.cat([error.double().cpu() for error in errors]).numpy()
 
 
 def window_scores(model: GPT, prior: EmbeddingPrior, window_tokens: Tokens) -> NDArray[np.float64]:
@@ -289,21 +258,9 @@ def window_scores(model: GPT, prior: EmbeddingPrior, window_tokens: Tokens) -> N
 def signed_window_scores(
     model: GPT, prior: EmbeddingPrior, window_tokens: Tokens
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Barrier scores and the sign of the determinant, -1 where the map has folded, of every
-    position of the windows, in double precision, where the model is.
-
-    Parameters
-    ----------
-    model : GPT
-        Its embeddings are scored.
-    prior : EmbeddingPrior
-        Left as it is.
-    window_tokens : (n, T + 1) integers
-        From :func:`softgeom.language_model.windows`.
-
-    Returns
-    -------
-    (n, T) float64, in nats, and (n, T) signs.
+    """Barrier scores, (n, T) in nats, and the sign of the determinant, (n, T), -1 where the map has
+    folded, of the model's embeddings at every position of the windows (n, T + 1), in double
+    precision, where the model is.
     """
     factors = [W.to(model.W_E.device, torch.float64) for W in prior.factors()]
     tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)

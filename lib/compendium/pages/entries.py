@@ -18,17 +18,9 @@ _MARKUP = re.compile(r"([\\`*_\[\]|$~])")
 
 
 def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence: str = "") -> str:
-    """The claim as an HTML `details` element with the claim's id as its anchor; what unfolds is
-    Markdown.
-
-    Parameters
-    ----------
-    claim, finding
-        What is claimed, and what became of it; None where no evidence is committed.
-    register
-        Gives the meaning of roots.
-    evidence
-        Links to the notebook and its figures, as Markdown.
+    """The claim and what became of it (None where no evidence is committed) as an HTML `details`
+    element with the claim's id as its anchor; what unfolds is Markdown. `evidence` are links to
+    the notebook and its figures.
     """
     verdict = finding.verdict if finding else PENDING
     summary = (

@@ -7,10 +7,19 @@ verdicts, the manifest.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from compendium import agreement, findings, paths
-from compendium.pages import gallery, manifest, readme
-from compendium.runs import SHOWN
+from compendium.pages import gallery, readme
+from compendium.runs import SHOWN, all_committed
+
+_SPECIFICATION = "https://codecheck.org.uk/spec/config/2.0/"
+_PAPER: dict[str, Any] = {
+    "title": "Softmax Geometry: a reproducible compendium",
+    "authors": [{"name": "The Softmax Geometry authors"}],
+}
 
 
 def fresh() -> dict[Path, str]:
@@ -30,7 +39,7 @@ def fresh() -> dict[Path, str]:
             pages[paths.results_dir(profile, "verdicts.csv")] = findings.baseline(found)
     if agreement.quantities():
         pages[root / "data" / "reference" / "quantity_places.csv"] = agreement.render(pages)
-    return pages | {root / "codecheck.yml": manifest.render()}
+    return pages | {root / "codecheck.yml": manifest()}
 
 
 def write() -> None:
@@ -54,6 +63,28 @@ def stale() -> list[str]:
     ]
     odd += [path for path in _gallery() if path not in pages]
     return sorted(path.relative_to(paths.root()).as_posix() for path in odd)
+
+
+def manifest() -> str:
+    """`codecheck.yml`: every committed figure and table with what it shows, by notebook, in the
+    format of CODECHECK (https://codecheck.org.uk).
+
+    `paper.reference` is where the compendium is published, once it is. The authors add ORCIDs,
+    whoever checks the compendium adds `codechecker`, `certificate`, `summary` and `report`: the
+    specification forbids placeholders.
+    """
+    entries = []
+    for run in all_committed():
+        folder = run.results.relative_to(paths.root()).as_posix()
+        told = {run.figure(key): figure["caption"] for key, figure in run.record["figures"].items()}
+        told |= {f"{folder}/{key}.csv": text for key, text in run.record["tables"].items()}
+        entries += [{"file": file, "comment": text} for file, text in told.items()]
+    source = readme.addresses().get("source")
+    paper = _PAPER | ({"reference": source} if source else {})
+    content = {"version": _SPECIFICATION, "paper": paper, "manifest": entries}
+    return yaml.safe_dump(
+        content, sort_keys=False, allow_unicode=True, width=120, explicit_start=True
+    )
 
 
 def _gallery() -> list[Path]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compendium.models import dissections, prompts
+from compendium.models import dissections
 from compendium.models.subjects import Subject
 from softgeom import circuits
 from softgeom.language_model import GPT, GPTConfig, train_tokenizer
@@ -34,7 +34,7 @@ def anatomy(subject):
 
 
 def test_induction_prompts_end_before_the_token_to_repeat_and_twins_have_nothing_to_repeat(subject):
-    asked = prompts.induction_prompts(subject, 3, 6, seed=0)
+    asked = dissections.induction_prompts(subject, 3, 6, seed=0)
     assert asked.tokens.shape == asked.twins.shape == (3, 12)
     assert torch.equal(asked.right, asked.tokens[:, 6])
     assert torch.equal(asked.tokens[:, 7:], asked.twins[:, 7:])
@@ -44,11 +44,11 @@ def test_induction_prompts_end_before_the_token_to_repeat_and_twins_have_nothing
 
 def test_a_tokenizer_that_cuts_names_is_not_asked_for_them(subject):
     with pytest.raises(ValueError, match="tiny cuts names into pieces"):
-        prompts.indirect_objects(subject)
+        dissections.indirect_objects(subject)
 
 
 def test_every_head_is_localised_beside_its_control(subject, anatomy):
-    asked = prompts.induction_prompts(subject, 3, 6, seed=0)
+    asked = dissections.induction_prompts(subject, 3, 6, seed=0)
     table = dissections.localise(anatomy, asked)
     assert table["name"].tolist() == ["L0.H0", "L0.H1", "L1.H0", "L1.H1"]
     readout = circuits.logit_gap(anatomy, asked.right)

@@ -7,7 +7,7 @@ import yaml
 
 from compendium import __main__ as command_line
 from compendium import book
-from compendium.pages import manifest
+from compendium.pages import rendered
 
 
 def test_every_recorded_output_is_listed_with_its_caption(compendium, write_notebook, capsys):
@@ -16,7 +16,7 @@ def test_every_recorded_output_is_listed_with_its_caption(compendium, write_note
     run = book.open_book("10_demo", {"profile": "default"})
     run.table("pairs", pd.DataFrame({"a": [1]}), caption="pairs of things")
     run.save()
-    assert yaml.safe_load(manifest.render())["manifest"] == [
+    assert yaml.safe_load(rendered.manifest())["manifest"] == [
         {"file": "results/default/10_demo/pairs.csv", "comment": "pairs of things"}
     ]
     assert command_line.main(["render-readme", "--check"]) == 1
@@ -26,10 +26,10 @@ def test_every_recorded_output_is_listed_with_its_caption(compendium, write_note
 
 
 def test_the_paper_is_where_the_compendium_is_published(compendium):
-    assert "reference" not in yaml.safe_load(manifest.render())["paper"]
+    assert "reference" not in yaml.safe_load(rendered.manifest())["paper"]
     source = 'urls.Source = "https://host.example/them/it"'
     (compendium / "pyproject.toml").write_text(f"[project]\n{source}\n")
-    paper = yaml.safe_load(manifest.render())["paper"]
+    paper = yaml.safe_load(rendered.manifest())["paper"]
     assert paper["reference"] == "https://host.example/them/it"
 
 
