@@ -37,7 +37,11 @@ NOT_ON_CONDA = {"gguf", "rapidocr-onnxruntime", "vadersentiment"}
     [
         ("environment.yml", None, ()),
         # lessons, explorers and the notebooks 10 to 13, without PyTorch
-        ("binder/environment.yml", ("lessons", "build"), "papermill sympy pyyaml pyarrow".split()),
+        (
+            "binder/environment.yml",
+            ("lessons", "build"),
+            "papermill sympy pyyaml fastjsonschema pyarrow".split(),
+        ),
     ],
 )
 def test_conda_installs_what_pyproject_declares(repository, file, extras, more):

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from compendium.making import Making, changed_code
-from softgeom.writing import sync, write_text
+from softgeom.writing import set_aside, sync, write_text
 
 logger = logging.getLogger("softgeom")
 
@@ -115,10 +115,7 @@ class Shelf(Generic[_T]):
             return False
         if (damage := _damage(entry)) is None:
             return True
-        names = (entry.with_name(f"{entry.name}.damaged-{n}") for n in range(1, 10_000))
-        aside = next(path for path in names if not path.exists())
-        entry.rename(aside)
-        where = f"{self.folder.name}/{entry.name}"
+        where, aside = f"{self.folder.name}/{entry.name}", set_aside(entry)
         logger.warning("%s is damaged (%s): set aside as %s", where, damage, aside.name)
         return False
 

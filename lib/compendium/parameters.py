@@ -18,6 +18,7 @@ papermill only logs a misspelt parameter and YAML reads `1e-3` as text; here bot
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,7 @@ def read(name: str, profile: str) -> dict[str, Any]:
         raise ParameterError(f"{where} does not exist: it has a row for each parameter")
     rows = _mapping(path, where)
     _same_names(rows, expected, where)
-    for row, value in rows.items():
-        _check_columns(value, f"{where}: {row}")
-    values = {row: _column(value, columns) for row, value in rows.items()}
+    values = {row: _column(value, columns, f"{where}: {row}") for row, value in rows.items()}
     if missing := [key for key in expected if key not in values]:
         raise ParameterError(f"{where}: missing parameter {', '.join(missing)}")
     given = {key: _fit(values[key], expected[key], f"{where}: {key}") for key in values}
@@ -155,18 +154,16 @@ def _same_names(given: dict[str, Any], expected: dict[str, Any], where: str) -> 
         )
 
 
-def _check_columns(value: Any, where: str) -> None:
+def _column(value: Any, profile: str, where: str) -> Any:
+    """What a row says for a profile, all of its columns checked."""
     if not isinstance(value, dict):
-        return
+        return value
     if odd := sorted(str(key) for key in value if key not in profiles.BUILT_IN):
         known = ", ".join(profiles.BUILT_IN)
         raise ParameterError(f"{where}: there is no profile {', '.join(odd)}; there are {known}")
     if "default" not in value:
         raise ParameterError(f"{where}: the column default is missing, which others inherit")
-
-
-def _column(value: Any, profile: str) -> Any:
-    return value.get(profile, value["default"]) if isinstance(value, dict) else value
+    return value.get(profile, value["default"])
 
 
 def _fit(value: Any, default: Any, where: str) -> Any:
@@ -182,15 +179,7 @@ def _fit(value: Any, default: Any, where: str) -> Any:
     if type(value) is type(default):
         return value
     hint = "; write lists as [2, 4, 8]" if isinstance(default, list) else ""
-    if isinstance(value, str) and _is_number(value):
+    if isinstance(value, str) and re.fullmatch(r"[-+]?[\d.]+e[-+]?\d+", value, re.IGNORECASE):
         hint = "; write floats with a point, such as 1.0e-3"
     kind, other = type(default).__name__, type(value).__name__
     raise ParameterError(f"{where} must be of type {kind}, not {other} ({value!r}){hint}")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

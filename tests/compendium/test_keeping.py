@@ -151,7 +151,7 @@ def test_damage_is_set_aside_computed_again_and_said(keep, caplog, harm):
     assert keep() == [3.0, 6.0]
     assert _calls() == 2
     assert f"{entry.name} is damaged" in caplog.text
-    assert (keep.shelf.folder / f"{entry.name}.damaged-1").is_dir()
+    assert (keep.shelf.folder / f"{entry.name}.damaged").is_dir()
 
 
 def test_recall_gives_the_last_and_refuses_what_other_code_made(keep, lib):

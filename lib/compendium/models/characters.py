@@ -4,9 +4,9 @@ bias shift would change (notebook 15).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from softgeom.checkpoints import ppocr
 from softgeom.layer import SoftmaxLayer
+
+_T = TypeVar("_T", int, str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +37,27 @@ def matched_partners(
     """One partner for each target: same standard, nearest ink, without replacement; none where the
     standard has run out.
     """
-    free, partners = {int(p) for p in pool}, []
+    chosen = partners(
+        map(int, targets), map(int, pool), lambda c: kinds[c], lambda a, b: abs(ink[a] - ink[b])
+    )
+    return np.array(chosen, dtype=np.intp)
+
+
+def partners(
+    targets: Iterable[_T],
+    pool: Iterable[_T],
+    kind: Callable[[_T], Any],
+    distance: Callable[[_T, _T], Any],
+) -> list[_T]:
+    """For each target the nearest of its kind in the pool, the first of those equally near, without
+    replacement; none where the kind has run out.
+    """
+    free, chosen = set(pool), list[_T]()
     for target in targets:
-        if candidates := [p for p in free if kinds[p] == kinds[target]]:
-            partners.append(min(candidates, key=lambda p: (abs(ink[p] - ink[target]), p)))
-            free.remove(partners[-1])
-    return np.array(partners, dtype=np.intp)
+        if alike := [p for p in free if kind(p) == kind(target)]:
+            chosen.append(min(alike, key=lambda p: (distance(p, target), p)))
+            free.remove(chosen[-1])
+    return chosen
 
 
 def own_and_other_gaps(

@@ -1,13 +1,15 @@
-"""Llama-type models that others trained and released: from the data folder, else from the hub, else
-none.
+"""Models that others trained and released: which of those with a name can be had, and small ones of
+Llama's type, from the data folder, else from the hub, else none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from compendium import paths
 from compendium.corpora import checksums
+from softgeom.checkpoints.released import RELEASED
 from softgeom.language_model.llama import Llama
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
@@ -46,6 +48,22 @@ def load_released_llama() -> tuple[Llama | None, Source]:
             )
             return load_llama2c(*map(checksums.check, found)), announce(source)
     return None, announce(ABSENT)
+
+
+def available(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Which released models can be had, and of the others why not; files that are missing are
+    fetched once.
+    """
+    found, absent = [], {}
+    for name in names:
+        try:
+            RELEASED[name].fetch()
+            if RELEASED[name].model.path.endswith(".gguf"):
+                import gguf  # noqa: F401 - its reader is in the extra `models`
+            found.append(name)
+        except (ValueError, ImportError) as error:
+            absent[name] = str(error)
+    return found, absent
 
 
 def _find(files: tuple[str, str, str]) -> tuple[Path, Path] | None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compendium.models.released import load_released_llama
+from compendium.models.released import available, load_released_llama
 from compendium.models.store import load_trained
 from softgeom.checkpoints import RELEASED, load_gguf_llama
 from softgeom.language_model.generation import generate
@@ -95,13 +95,11 @@ def load_known(name: str) -> tuple[Subject | None, str]:
         raise ValueError(
             f"no released language model is called {name!r}: choose one of {', '.join(known)}"
         )
+    _, absent = available([name])
+    if absent:
+        return None, absent[name]
     released = RELEASED[name]
-    try:
-        path = released.fetch()[0]
-        import gguf  # noqa: F401 - its reader is in the extra `models`
-    except (ValueError, ImportError) as error:
-        return None, str(error)
-    model = load_gguf_llama(path)
+    model = load_gguf_llama(released.fetch()[0])
     return Subject(released.title.partition("-")[0], model, model.tokenizer, released.source), ""
 
 

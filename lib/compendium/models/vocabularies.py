@@ -13,10 +13,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from compendium.models.characters import partners
+from compendium.models.released import available as available
 from compendium.models.scans import kept_scan
 from softgeom.bottleneck import Box, Scan
 from softgeom.bottleneck.card import script_of
-from softgeom.checkpoints import RELEASED, Head, glyphs, load_head, load_softmax_layer
+from softgeom.checkpoints import Head, glyphs, load_head, load_softmax_layer
 
 # A word of everyday life for each letter that one of the recognisers lists; capitals, as on a sign.
 WORDS = (
@@ -45,22 +47,6 @@ WORDS = (
     ("Russian", "ЁЛКА", "fir"), ("Ukrainian", "ЇЖА", "food"), ("Ukrainian", "ҐАНОК", "porch"),
     ("Serbian", "ЉУБАВ", "love"), ("Serbian", "ЂАК", "pupil"), ("Belarusian", "ВОЎК", "wolf"),
 )  # fmt: skip
-
-
-def available(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """Which released models can be had, and of the others why not; files that are missing are
-    fetched once.
-    """
-    found, absent = [], {}
-    for name in names:
-        try:
-            RELEASED[name].fetch()
-            if name == "smollm2":
-                import gguf  # noqa: F401 - its reader is in the extra `models`
-            found.append(name)
-        except (ValueError, ImportError) as error:
-            absent[name] = str(error)
-    return found, absent
 
 
 def heads(names: Iterable[str]) -> tuple[dict[str, Head], dict[str, str]]:
@@ -110,18 +96,12 @@ def matched(lost: Sequence[str], free: Sequence[str], font: glyphs.Font) -> list
     the rest of Europe, later ones are rarer.
     """
     inks = {c: glyphs.ink(c, font) for c in {*lost, *free}}
-    left, chosen = set(free), []
-    for letter in lost:
-        alike = [
-            c for c in left if script_of(c) == script_of(letter) and c.isupper() == letter.isupper()
-        ]
-        if not alike:
-            continue
-        near = {c: (abs(_block(c) - _block(letter)), abs(inks[c] - inks[letter])) for c in alike}
-        best = min(alike, key=lambda c: (near[c], c))
-        left.remove(best)
-        chosen.append(best)
-    return chosen
+    return partners(
+        lost,
+        free,
+        lambda c: (script_of(c), c.isupper()),
+        lambda a, b: (abs(_block(a) - _block(b)), abs(inks[a] - inks[b])),
+    )
 
 
 def between(letter: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+_Reader = Callable[[pd.DataFrame], dict[str, Any]]
 _MEMORY = "most above an empty run (MB)"
 _FAMILIES = {
     "torture/files": "hostile files and options, `softgeom scan`",
@@ -67,17 +68,13 @@ def _family(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _forgeries(table: pd.DataFrame) -> dict[str, Any]:
-    """Random edits of honest evidence: falsehoods accepted, and crashes, by any verifier."""
-    title = "random forgeries, under fresh hashes, against three verifiers"
-    wrong = table.filter(regex="^accepted falsehoods|^crashes of").to_numpy().sum()
-    return {"fuzzer": title, "tried": table["tried"].sum(), "wrong": wrong}
-
-
-def _oracle(table: pd.DataFrame) -> dict[str, Any]:
-    """Verdicts of the oracle's layers, made to deceive."""
-    title, wrong = "tiny layers: verdicts against enumeration", table["false_verdicts"].sum()
-    return {"fuzzer": title, "tried": table["classes"].sum(), "wrong": wrong}
+def _sums(title: str, tried: str, wrong: str) -> _Reader:
+    """A table whose columns, of what was tried and of what was answered wrongly, add up."""
+    return lambda table: {
+        "fuzzer": title,
+        "tried": table[tried].sum(),
+        "wrong": table.filter(regex=wrong).to_numpy().sum(),
+    }
 
 
 def _near_ties(table: pd.DataFrame) -> dict[str, Any]:
@@ -100,11 +97,18 @@ def _mutants(table: pd.DataFrame) -> dict[str, Any]:
 
 
 # below `results`, in the order of the page
-_FUZZERS: dict[str, Callable[[pd.DataFrame], dict[str, Any]]] = {
+_FUZZERS: dict[str, _Reader] = {
     **dict.fromkeys(_FAMILIES, _family),
     "torture/kills": _kills,
-    "torture/forgeries": _forgeries,
-    "bench/oracle": _oracle,
+    # falsehoods accepted, and crashes, by any verifier
+    "torture/forgeries": _sums(
+        "random forgeries, under fresh hashes, against three verifiers",
+        "tried",
+        "^accepted falsehoods|^crashes of",
+    ),
+    "bench/oracle": _sums(
+        "tiny layers: verdicts against enumeration", "classes", "^false_verdicts$"
+    ),
     "bench/near_ties": _near_ties,
     "bench/mutants": _mutants,
 }
