@@ -189,7 +189,7 @@ def _misfit(kind: str, content: Any) -> str:
     """Where a `file` or a `claim` does not fit the schema; empty where it does."""
     try:
         _schemas()[kind](content, name_prefix=kind)
-    except fastjsonschema.JsonSchemaException as error:
+    except fastjsonschema.JsonSchemaValueException as error:
         return f"{error.message} (claims/schema.json)"
     return ""
 

@@ -28,30 +28,20 @@ GRADES = "results/bench/figures_graded.csv"
 
 def pages() -> dict[str, str]:
     """Every page: its path in the repository and its text."""
-    register = claims.load()
-    found, _ = findings.of_committed()
+    register, shown = claims.load(), all_committed()
+    found, _ = findings.of(shown)
+    titles = {paper: f"{paper}: {title}" for paper, title in register.titles.items()}
+    titles[FOUNDATIONS] = "Data and models"
+    front = [run for run in shown if run.name.startswith("9")]
+    papers: dict[str, list[NotebookRun]] = {paper: [] for paper in titles}
+    for run in shown:
+        if run not in front and (paper := _CHAPTERS.get(run.name[0], FOUNDATIONS)) in papers:
+            papers[paper].append(run)
+    pictures = [picture(run, key) for run in front for key in run.record["figures"]]
+    result = {f"{FOLDER}/README.md": _index(register, found, titles, papers, pictures)}
     known = {finding.claim.id: finding for finding in found}
-    shown = all_committed()
-    runs = [run for run in shown if not run.name.startswith("9")]
-    papers = {
-        paper: [run for run in runs if _page(run.name) == paper]
-        for paper in [*register.titles, FOUNDATIONS]
-    }
-    result = {
-        f"{FOLDER}/README.md": _index(
-            register,
-            found,
-            papers,
-            [
-                picture(run, key)
-                for run in shown
-                if run not in runs
-                for key in run.record["figures"]
-            ],
-        )
-    }
     for paper, chosen in papers.items():
-        result[f"{FOLDER}/{paper}.md"] = _paper(paper, chosen, register, known)
+        result[f"{FOLDER}/{paper}.md"] = _paper(paper, titles[paper], chosen, register, known)
     return result
 
 
@@ -71,28 +61,19 @@ def picture(run: NotebookRun, key: str, up: str = _UP) -> str:
 def _index(
     register: Register,
     found: list[Finding],
+    titles: dict[str, str],
     papers: dict[str, list[NotebookRun]],
     pictures: list[str],
 ) -> str:
     shared = findings.by_root(found, register)
-    parts = [
-        "# Gallery: what four sources say, and what was found",
-        _STATED,
-        *pictures,
-        table_of_counts(found),
-        _legend(found),
-        "## Causes that several rows share",
-        "\n".join(
-            (
-                f"- **{plain(register.roots[root])}** {len(rows)} rows: "
-                f"{', '.join(map(_linked, rows))}."
-            )
-            for root, rows in shared.items()
-        )
-        or "None.",
-        "## What does not hold as it stands",
-        "Claims of the sources, apart from those above.",
+    causes = [
+        f"- **{plain(register.roots[root])}** {len(rows)} rows: {', '.join(map(_linked, rows))}."
+        for root, rows in shared.items()
     ]
+    parts = ["# Gallery: what four sources say, and what was found", _STATED, *pictures]
+    parts += [table_of_counts(found), _legend(found), "## Causes that several rows share"]
+    parts += ["\n".join(causes) or "None.", "## What does not hold as it stands"]
+    parts += ["Claims of the sources, apart from those above."]
     for heading, rows in failing(found, shared).items():
         told = (
             f"- {_linked(f)}: {plain(shortened(f.claim.statement))} *{plain(f.judgement.says)}*"
@@ -101,36 +82,28 @@ def _index(
         parts += [f"### {heading}", "\n".join(told)]
     parts += ["## Pages"]
     for paper, runs in papers.items():
-        name = (
-            f"{paper}: {register.titles[paper]}" if paper in register.titles else _FOUNDATIONS_TITLE
-        )
-        parts += [f"### [{name}]({paper}.md)", _contact_sheet(paper, runs)]
+        parts += [f"### [{titles[paper]}]({paper}.md)", _contact_sheet(paper, runs)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _paper(
-    paper: str, runs: list[NotebookRun], register: Register, known: dict[str, Finding]
+    paper: str, title: str, runs: list[NotebookRun], register: Register, known: dict[str, Finding]
 ) -> str:
     chosen = [claim for claim in register.values() if claim.paper == paper]
-    title = f"{paper}: {register.titles[paper]}" if paper in register.titles else _FOUNDATIONS_TITLE
     parts = [f"# {title}", "[All papers](README.md)"]
     if chosen:
         parts.append(table_of_counts([known[claim.id] for claim in chosen if claim.id in known]))
     recorded = {run.name: run for run in runs}
     for name in sorted({*recorded, *(claim.notebook for claim in chosen)}):
-        parts += [
-            f'<a id="{name}"></a>',
-            f"## [{plain(title_of(name))}]({_UP}notebooks/{name}.ipynb)",
-        ]
+        heading = f"## [{plain(title_of(name))}]({_UP}notebooks/{name}.ipynb)"
+        parts += [f'<a id="{name}"></a>', heading]
         if name in recorded:
             parts += _figures(recorded[name])
-        rows = [claim for claim in chosen if claim.notebook == name]
-        parts += [
-            entry(claim, known.get(claim.id), register) for claim in rows if claim.kind != "ours"
-        ]
-        if own := [claim for claim in rows if claim.kind == "ours"]:
-            parts.append("**Our own questions**, which no source states:")
-            parts += [entry(claim, known.get(claim.id), register) for claim in own]
+        own = [claim for claim in chosen if claim.notebook == name and claim.kind == "ours"]
+        stated = [claim for claim in chosen if claim.notebook == name and claim not in own]
+        parts += [entry(claim, known.get(claim.id), register) for claim in stated]
+        parts += ["**Our own questions**, which no source states:"] if own else []
+        parts += [entry(claim, known.get(claim.id), register) for claim in own]
     return "\n\n".join(parts) + "\n"
 
 
@@ -176,11 +149,6 @@ def _legend(found: list[Finding]) -> str:
     )
 
 
-def _page(name: str) -> str:
-    return _CHAPTERS.get(name[0], FOUNDATIONS)
-
-
-_FOUNDATIONS_TITLE = "Data and models"
 _STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside
 the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or
 not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause

@@ -64,7 +64,7 @@ def with_recorded_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list
         result.append(cell)
         code = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
         for _, key, _ in codebase.calls(code, "figure"):
-            if key in left:
+            if key is not None and key in left:
                 del left[key]
                 result.append(_figure(run, key))
     return result + [_figure(run, key) for key in left]
