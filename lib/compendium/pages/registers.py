@@ -9,6 +9,7 @@ Those are linked in HTML, since Markdown would copy each for every link.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,22 +30,14 @@ def claims_page(runs: Sequence[NotebookRun]) -> str:
     register = claims.load()
     found, faults = findings.of(runs)
     known = {finding.claim.id: finding for finding in found}
-    where = {run.name: run for run in runs}
-    parts = [
-        "# Register of claims\n",
-        _READING,
-        table_of_counts(found),
-        '\n<div id="claim-filters"></div>\n',
-        *faults,
-    ]
+    links = {run.name: evidence(run) for run in runs}
+    parts = ["# Register of claims\n", _READING, table_of_counts(found)]
+    parts += ['\n<div id="claim-filters"></div>\n', *faults]
     for paper, title in register.titles.items():
         parts.append(f"## {paper}: {plain(title)}\n")
-        for claim in register.values():
-            if claim.paper == paper:
-                links = (
-                    evidence(where[claim.notebook]) if claim.notebook in where else claim.notebook
-                )
-                parts.append(entry(claim, known.get(claim.id), register, evidence=links) + "\n")
+        for claim in (claim for claim in register.values() if claim.paper == paper):
+            proof = links.get(claim.notebook, claim.notebook)
+            parts.append(entry(claim, known.get(claim.id), register, evidence=proof) + "\n")
     return "\n".join(parts)
 
 
@@ -68,28 +61,21 @@ def corrections_page(runs: Sequence[NotebookRun]) -> str:
 def comparisons_page(profile: str, runs: Sequence[NotebookRun]) -> str:
     """The papers' tables beside ours: differences in the open, equal numbers folded away."""
     parts = ["# The papers' numbers beside ours\n", _COMPARING]
-    rows, where = check.compare(profile), {run.name: run for run in runs}
+    rows, links = check.compare(profile), {run.name: evidence(run) for run in runs}
     for specified in check.specification():
         chosen = [row for row in rows if row.id == specified["id"]]
-        counts = ", ".join(
-            f"{n} {v}" for v, n in pd.Series([row.verdict for row in chosen]).value_counts().items()
-        )
-        notebook = specified["ours"].partition("/")[0]
-        proof = (
-            evidence(where[notebook]) if notebook in where else notebook
-        )  # the rows then say how to make the numbers
-        parts += [f"## {specified['title']}\n", f"{proof}. {len(chosen)} numbers: {counts}.\n"]
-        if odd := [row for row in chosen if row.verdict != "equal"]:
-            parts.append(
-                readme.markdown(
-                    pd.DataFrame([_beside(row) | {"reason": row.reason} for row in odd])
-                )
-                + "\n"
-            )
+        verdicts = Counter(row.verdict for row in chosen).most_common()
+        counts = ", ".join(f"{n} {verdict}" for verdict, n in verdicts)
+        notebook = specified["ours"].partition("/")[0]  # the rows say how to make what it lacks
+        parts += [f"## {specified['title']}\n"]
+        parts += [f"{links.get(notebook, notebook)}. {len(chosen)} numbers: {counts}.\n"]
+        if odd := [
+            _beside(row) | {"reason": row.reason} for row in chosen if row.verdict != "equal"
+        ]:
+            parts.append(readme.markdown(pd.DataFrame(odd)) + "\n")
         if equal := [row for row in chosen if row.verdict == "equal"]:
-            parts.append(
-                _folded(f"The {len(equal)} equal numbers", _table_of(equal, specified["keys"]))
-            )
+            table = _table_of(equal, specified["keys"])
+            parts.append(_folded(f"The {len(equal)} equal numbers", table))
     return "\n".join(parts)
 
 
@@ -97,23 +83,18 @@ def provenance_page(runs: Sequence[NotebookRun]) -> str:
     """Of every notebook: parameters, data, commit, and the files that it wrote."""
     parts = ["# Provenance of every figure and table\n"]
     for run in runs:
-        rows = [
-            {
-                "file": f'<a href="{image(run, key)}">{run.name}-{key}.png</a>',
-                "what it shows": value["caption"],
-            }
+        shown = {
+            f'<a href="{image(run, key)}">{run.name}-{key}.png</a>': value["caption"]
             for key, value in run.record["figures"].items()
-        ]
-        rows += [
-            {"file": f'<a href="{_results(run)}/{key}.csv">{key}.csv</a>', "what it shows": value}
+        } | {
+            f'<a href="{_results(run)}/{key}.csv">{key}.csv</a>': value
             for key, value in run.record["tables"].items()
-        ]
-        parts += [
-            f"## {run.name}\n",
-            f"[Notebook](notebooks/{run.name}.ipynb). {provenance(run)}\n",
-        ]
-        if rows:
-            parts += [readme.markdown(pd.DataFrame(rows)), ""]
+        }
+        notebook = f"[Notebook](notebooks/{run.name}.ipynb). {provenance(run)}\n"
+        parts += [f"## {run.name}\n", notebook]
+        if shown:
+            table = pd.DataFrame(list(shown.items()), columns=["file", "what it shows"])
+            parts += [readme.markdown(table), ""]
     return "\n".join(parts)
 
 
