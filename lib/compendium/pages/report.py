@@ -30,7 +30,7 @@ _CHAPTERS: dict[str, tuple[str, ...]] = {
     "Summary": ("9",),
 }
 # sections of the README that are for those who run things
-_PRACTICAL = {"See it in a minute"}
+_PRACTICAL = ("## See it in a minute\n",)
 _FRONT = """---
 myst:
   html_meta:
@@ -56,6 +56,10 @@ can.
 - [**Reproduce**](running.md): every figure and table of four papers, each [claim](claims.md) with
   its rule and verdict, and what had to be [corrected](corrections.md).
 """
+_PROOFS = ("answers", "verdicts", "certificates", "trust", "costs")  # of docs/, as they are
+# pages of the repository, by their names on the site
+_SHOWN = {"data/README": "data", "gallery/README": "claims", "reproducing": "running"}
+_SHOWN |= {name: name for name in (*_PROOFS, "torture")}
 # a model whose licence lets a page carry its last layer, if its package is here
 _TO_TRY = "ppocr-v4"
 # no table of contents: the figure takes its place
@@ -107,12 +111,8 @@ def _build(
         "data": (paths.root() / "data" / "README.md").read_text(encoding="utf-8"),
         "torture": _for_the_site(_rendered("docs/torture.md", shown)),
     }
-    proofs = {
-        name: _for_the_site(_rendered(f"docs/{name}.md", shown))
-        for name in ("answers", "verdicts", "certificates", "trust", "costs")
-    }
+    proofs = {name: _for_the_site(_rendered(f"docs/{name}.md", shown)) for name in _PROOFS}
     explorers, lessons = _explorers(source), _lessons(source)
-    pages["scan"] = _scan_page(source)
     _write(source / "_static" / "story.html", _story())
     (source / "api").mkdir()
     for name, text in api_pages.pages().items():
@@ -120,20 +120,15 @@ def _build(
     front, running = split_readme(
         _rendered("README.md", shown), _rendered("docs/reproducing.md", shown)
     )
-    trees = [
-        _tree(title, [f"notebooks/{n}" for n in notebooks if n.startswith(digits)])
+    listed = {
+        title: [f"notebooks/{name}" for name in notebooks if name.startswith(digits)]
         for title, digits in _CHAPTERS.items()
-    ]
-    trees += [_tree("Explorers", explorers), _tree("Lessons", lessons)]
-    trees += [
-        _tree("Registers", [name for name in pages if name != "scan"]),
-        _tree("Use", ["scan", *proofs, "running", "api/index"]),
-    ]
-    for name, text in (
-        pages
-        | proofs
-        | {"running": running, "index": "\n".join([_front_matter(front) + front, *trees])}
-    ).items():
+    }
+    listed |= {"Explorers": explorers, "Lessons": lessons, "Registers": list(pages)}
+    listed["Use"] = ["scan", *proofs, "running", "api/index"]
+    pages |= proofs | {"running": running, "scan": _scan_page(source)}
+    pages["index"] = "\n".join([_front_matter(front) + front, *map(_tree, listed, listed.values())])
+    for name, text in pages.items():
         _write(source / f"{name}.md", text)
     _fetch_mathjax()
     place = paths.root() / "build"
@@ -180,10 +175,8 @@ def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
     lead to pages of the site.
     """
     head, *sections = re.split(r"(?m)^(?=## )", _for_the_site(readme_text))
-    practical = [
-        part for part in sections if part.splitlines()[0].removeprefix("## ") in _PRACTICAL
-    ]
-    kept = [part for part in sections if part.splitlines()[0].removeprefix("## ") not in _PRACTICAL]
+    practical = [part for part in sections if part.startswith(_PRACTICAL)]
+    kept = [part for part in sections if part not in practical]
     front = "\n".join([head, _DOORS, *kept])
     more = re.sub(r"(?m)^# .*\n", "", _for_the_site(reproducing))
     return front, "# Running it\n\n" + "\n".join([*practical, more])
@@ -195,21 +188,6 @@ def _front_matter(front: str) -> str:
     site = readme.addresses().get("site")  # a shared link's picture needs a whole address
     picture = f'    "property=og:image": "{site}_images/{first[1]}"\n' if first and site else ""
     return _FRONT.replace("{picture}", picture)
-
-
-_SITE_PAGES = {
-    "data/README.md": "data.md",
-    "torture.md": "torture.md",
-    "docs/gallery/README.md": "claims.md",
-    "gallery/README.md": "claims.md",
-    "docs/answers.md": "answers.md",
-    "docs/reproducing.md": "running.md",
-    "docs/verdicts.md": "verdicts.md",
-    "costs.md": "costs.md",
-    "docs/trust.md": "trust.md",
-    "certificates.md": "certificates.md",
-    "docs/reproducing.md#other-systems": "running.md#other-systems",
-}
 
 
 def _for_the_site(text: str) -> str:
@@ -226,17 +204,15 @@ def _for_the_site(text: str) -> str:
             return f'<a href="claims.html#{claim[1]}">{label}</a>'
         if address.startswith("notebooks/lessons/"):
             return f"[{label}]({address.removeprefix('notebooks/')})"
-        return f"[{label}]({_SITE_PAGES[address]})" if address in _SITE_PAGES else label
+        page, end, anchor = address.removeprefix("docs/").partition(".md")
+        return f"[{label}]({_SHOWN[page]}.md{anchor})" if end and page in _SHOWN else label
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)]+)\)", link, text)
 
 
 def _tree(title: str, entries: list[str]) -> str:
-    return (
-        f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n"
-        if entries
-        else ""
-    )
+    listed = "\n".join(entries)
+    return f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n{listed}\n```\n" if entries else ""
 
 
 def _explorers(source: Path) -> list[str]:
@@ -250,14 +226,16 @@ def _explorers(source: Path) -> list[str]:
     for name in explorers.NAMES:
         title = f"{name.capitalize()} explorer"
         (static / f"{name}.html").write_text(explorers.page(name), encoding="utf-8")
-        address = f"../_static/explorers/{name}.html"
-        frame = f'<iframe class="explorer" data-src="{address}" title="{title}"></iframe>'
-        text = (
-            f'{_WIDE}# {title}\n\n{frame}\n\n<a href="{address}">On a page of its own</a>, for a '
-            "projector or to keep.\n"
-        )
+        frame, alone = _framed(f"../_static/explorers/{name}.html", title)
+        text = f"{_WIDE}# {title}\n\n{frame}\n\n{alone}, for a projector or to keep.\n"
         _write(folder / f"{name}.md", text)
     return [f"explorers/{name}" for name in explorers.NAMES]
+
+
+def _framed(address: str, title: str) -> tuple[str, str]:
+    """A standalone page in a frame, and the link to it."""
+    frame = f'<iframe class="explorer" data-src="{address}" title="{title}"></iframe>'
+    return frame, f'<a href="{address}">On a page of its own</a>'
 
 
 def _scan_page(source: Path) -> str:
@@ -272,15 +250,9 @@ def _scan_page(source: Path) -> str:
         _write(source / "_static" / f"scan-{_TO_TRY}.html", inside)
         more[f"the {released.title} ({len(inside) / 1e6:.0f} MB)"] = f"scan-{_TO_TRY}.html"
     _write(source / "_static" / "scan.html", explorers.scan_page(more=more))
-    frame = (
-        '<iframe class="explorer" data-src="_static/scan.html" title="Scan a layer in this '
-        'browser"></iframe>'
-    )
-    return (
-        f"{_WIDE}# Scan your last layer here\n\n{frame}\n\n"
-        '<a href="_static/scan.html">On a page of its own</a>, to keep and to use without a '
-        "network.\n"
-    )
+    frame, alone = _framed("_static/scan.html", "Scan a layer in this browser")
+    told = f"{alone}, to keep and to use without a network."
+    return f"{_WIDE}# Scan your last layer here\n\n{frame}\n\n{told}\n"
 
 
 def _story() -> str:
@@ -302,13 +274,9 @@ def _lessons(source: Path) -> list[str]:
     made = subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8")
     titles = json.loads(made.stdout)
     for name, title in titles.items():
-        address = f"../_static/{name}.html"
-        frame = f'<iframe class="explorer" data-src="{address}" title="{title}"></iframe>'
-        text = (
-            f'{_WIDE}# {title}\n\n<a href="{address}">On a page of its own</a>, to keep and to use '
-            f"without a network.\n\n{frame}\n"
-        )
-        _write(source / "lessons" / f"{name}.md", text)
+        frame, alone = _framed(f"../_static/{name}.html", title)
+        told = f"{alone}, to keep and to use without a network."
+        _write(source / "lessons" / f"{name}.md", f"{_WIDE}# {title}\n\n{told}\n\n{frame}\n")
     for path in folder.glob("*.md"):
         text = path.read_text(encoding="utf-8").replace(".ipynb)", ".md)")
         _write(source / "lessons" / path.name, text)
