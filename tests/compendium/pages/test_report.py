@@ -69,7 +69,7 @@ def test_recorded_figures_take_the_places_of_the_pictures_in_order(shown):
 def test_without_execution_figures_stand_below_the_cells_that_record_them(shown):
     cells = [
         _code("x"),
-        _code('%time\nbook.figure("line", fig, caption="")'),
+        _code('book.figure("line", fig, caption="")'),
         _code("for k in z:\n    book.figure(k, f)"),
     ]
     cells = notebook_pages.with_recorded_figures(cells, shown[0])
