@@ -15,10 +15,26 @@ import ast
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 LIB = Path(__file__).resolve().parent.parent
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def while_unchanged(read: _F) -> _F:
+    """A function of a file whose answers are kept until the file changes on disk."""
+
+    @functools.cache
+    def kept(path: Path, _changed: int, *more: Any) -> Any:
+        return read(path, *more)
+
+    def ask(path: Path, *more: Any) -> Any:
+        return kept(path, path.stat().st_mtime_ns, *more)
+
+    return cast(_F, functools.wraps(read)(ask))
 
 
 def find(module: str, lib: Path | None = None) -> Path | None:
@@ -40,12 +56,12 @@ def reached(modules: Iterable[str], lib: Path | None = None) -> dict[str, Path]:
         if path is None or module in found:
             continue
         found[module] = path
-        waiting += _imported(path, path.stat().st_mtime_ns, lib, module)
+        waiting += _imported(path, lib, module)
     return dict(sorted(found.items()))
 
 
-@functools.cache
-def _imported(path: Path, _changed: int, lib: Path | None, module: str) -> set[str]:
+@while_unchanged
+def _imported(path: Path, lib: Path | None, module: str) -> set[str]:
     return imported(
         parse(path), lib, module if path.name == "__init__.py" else module.rpartition(".")[0]
     )
@@ -79,9 +95,21 @@ def foreign(paths: Iterable[Path]) -> set[str]:
     return {name for name in found if find(name) is None}
 
 
+@while_unchanged
 def digest(path: Path) -> str:
     """Sixteen hexadecimal digits of what a Python file says to the machine."""
-    return _digest(path, path.stat().st_mtime_ns)
+    # a tree of its own, since prose is cut out of it; to copy one takes five times as long
+    tree = _read(path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body
+            if (
+                body
+                and isinstance(body[0], ast.Expr)
+                and isinstance(getattr(body[0].value, "value", None), str)
+            ):
+                node.body = body[1:] or [ast.Pass()]
+    return digest_of([ast.unparse(tree)])
 
 
 def drawing_digest(notebook: Path) -> str:
@@ -103,15 +131,11 @@ def digest_of(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
+@while_unchanged
 def parse(path: Path) -> ast.Module:
     """The syntax tree of a module, or of the code cells of a notebook; shared between callers, who
     leave it as it is.
     """
-    return _parse(path, path.stat().st_mtime_ns)
-
-
-@functools.cache
-def _parse(path: Path, _changed: int) -> ast.Module:
     return _read(path)
 
 
@@ -143,22 +167,6 @@ def text_of(node: ast.expr) -> str | None:
     """The text that an expression writes out; None for any other expression."""
     text = node.value if isinstance(node, ast.Constant) else None
     return text if isinstance(text, str) else None
-
-
-@functools.cache
-def _digest(path: Path, _changed: int) -> str:
-    # a tree of its own, since prose is cut out of it; to copy one takes five times as long
-    tree = _read(path)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            body = node.body
-            if (
-                body
-                and isinstance(body[0], ast.Expr)
-                and isinstance(getattr(body[0].value, "value", None), str)
-            ):
-                node.body = body[1:] or [ast.Pass()]
-    return digest_of([ast.unparse(tree)])
 
 
 def _executed(tree: ast.Module) -> Iterable[ast.AST]:

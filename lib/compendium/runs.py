@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from compendium import book, claims, paths, profiles
 from compendium.book import STAND_IN
+from compendium.codebase import while_unchanged
 
 SHOWN = profiles.COMMITTED
 
@@ -120,13 +120,9 @@ def _cell(table: Path, place: str) -> str:
     raise KeyError(f"{table.stem}:{place}: no row of that table holds {held!r}")
 
 
+@while_unchanged
 def csv_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a table, as texts; shared between callers, who leave them as they are."""
-    return _csv_rows(path, path.stat().st_mtime_ns)
-
-
-@functools.cache
-def _csv_rows(path: Path, _changed: int) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -143,8 +139,7 @@ def all_last(profile: str) -> list[NotebookRun]:
 
 
 def _read(name: str, folder: Path) -> NotebookRun:
-    path = folder / "record.json"
-    record = _record(path, path.stat().st_mtime_ns)
+    record = _record(folder / "record.json")
     aside = STAND_IN if folder.name == STAND_IN else ""
     profile = (
         (folder.parent if aside else folder).parent.relative_to(paths.root() / "results").as_posix()
@@ -152,6 +147,6 @@ def _read(name: str, folder: Path) -> NotebookRun:
     return NotebookRun(name, profile, record, folder, paths.figures_dir(profile) / aside)
 
 
-@functools.cache
-def _record(path: Path, _changed: int) -> dict[str, Any]:
+@while_unchanged
+def _record(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))

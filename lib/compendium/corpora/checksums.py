@@ -15,6 +15,7 @@ import logging
 from pathlib import Path
 
 from compendium import paths
+from compendium.codebase import while_unchanged
 from softgeom.source import read_origin
 
 logger = logging.getLogger("softgeom")
@@ -23,9 +24,11 @@ FILE = "data/checksums.txt"
 PREFIX = "sha256 "  # of a fact in ORIGIN.json
 
 
+@while_unchanged
 def sha256(path: Path) -> str:
     """Hexadecimal SHA-256 of a file."""
-    return _sha256(path, path.stat().st_mtime_ns)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def facts(folder: Path) -> dict[str, str]:
@@ -66,9 +69,3 @@ def _compare(name: str, found: str, expected: str) -> None:
     if found != expected:
         told = "data: %s is another file than the one behind the committed results (SHA-256 %s..., "
         logger.warning(told + "not %s...)", name, found[:12], expected[:12])
-
-
-@functools.cache
-def _sha256(path: Path, _changed: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
