@@ -60,17 +60,6 @@ def test_pairs_narrow_what_seeds_share():
     assert paired(shared + small, shared).low > 0 > over_seeds(shared + small).low
 
 
-def test_a_bootstrap_of_three_would_cover_three_quarters():
-    """The reason of the t interval, measured: nowhere near 95%."""
-    rng = np.random.default_rng(2)
-    draws = rng.normal(0, 1, (1000, 3))
-    means = np.take_along_axis(draws[:, None, :], rng.integers(0, 3, (1000, 1000, 3)), axis=2).mean(
-        axis=2
-    )
-    low, high = np.quantile(means, [0.025, 0.975], axis=1)
-    assert 0.70 < np.mean((low <= 0) & (high >= 0)) < 0.80
-
-
 def test_seeds_that_agree_are_counted():
     assert seeds_that_agree([1.0, 2.0, -0.5]) == 2
 

@@ -54,26 +54,20 @@ def load_published() -> Published | None:
             raise ValueError(
                 f"{model.name} lacks {', '.join(missing)}; it holds {', '.join(file.files)}"
             )
-        E, w = (
-            file["embedding"].astype(np.float32),
-            file["decoder_weight"].astype(np.float32).reshape(-1),
-        )
-        alpha, v, layers, T = (
-            file[name].item() for name in ("alpha", "decoder_bias", "layers", "temperature")
-        )
+        found = {name: file[name] for name in _ARRAYS}
+    E, w = found["embedding"].astype(np.float32), found["decoder_weight"].astype(np.float32).ravel()
     if E.ndim != 2 or w.shape != E.shape[1:]:
         raise ValueError(
             f"{model.name}: an embedding of shape {E.shape} and a decoder of shape {w.shape} "
             f"do not fit"
         )
-    recipe = Recipe(
-        dimension=len(w),
-        layers=int(layers),
-        alpha=alpha,
-        train_alpha=True,
-        attention="softmax",
-        temperature=T,
+    alpha, v, layers, T = (
+        found[name].item() for name in ("alpha", "decoder_bias", "layers", "temperature")
     )
+    recipe = Recipe(
+        dimension=len(w), layers=int(layers), alpha=alpha, train_alpha=True, attention="softmax",
+        temperature=T,
+    )  # fmt: skip
     digest = sha256_of(model.read_bytes())
     source = announce(
         Source("the classifier published by the authors of 004", "local", _MODEL, "", digest)
