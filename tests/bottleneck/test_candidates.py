@@ -70,16 +70,16 @@ def test_a_prison_among_candidates_names_candidates_only() -> None:
 
 def test_bad_candidates_are_refused_in_a_sentence() -> None:
     for among, message in (
-        ([], "The candidates are empty"),
+        ([], "candidates: no class is named"),
         ("ab", "not one text"),
-        (["e"], "no classes have that token"),
-        ([7], "classes 0 to 4"),
-        ([1, 1], "more than once"),
-        ([1.5], "classes 0 to 4"),
+        (["e"], "candidates: the model has no class 'e'"),
+        ([7], "no class 7: .* below 5"),
+        ([1, 1], "duplicate: 1"),
+        ([1.5], "no class 1.5"),
     ):
         with pytest.raises(ValueError, match=message):
             ask_among(SQUARE, among)  # type: ignore[arg-type]
     twins = SoftmaxLayer([[1.0], [2.0]], tokens=["x", "x"])
-    with pytest.raises(ValueError, match="2 classes have that token"):
+    with pytest.raises(ValueError, match="are all called 'x'"):
         ask_among(twins, ["x"])
     assert ask_among(SQUARE, ["inside"])[0].verdict == "possible"  # alone

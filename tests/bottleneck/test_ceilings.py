@@ -172,8 +172,8 @@ def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path) -
     rng = np.random.default_rng(3)
     layer = draw_layer(rng, classes=30)
     first = ceilings(layer, checkpoint=tmp_path)
-    (block, *_) = sorted(tmp_path.glob("ceilings-*.npz"))
-    for path in tmp_path.glob("ceilings-*.npz"):
+    (block, *_) = sorted(tmp_path.glob("block-*.npz"))
+    for path in tmp_path.glob("block-*.npz"):
         with np.load(path) as file:
             arrays = dict(file)
         arrays["points"] = arrays["points"] + rng.normal(size=arrays["points"].shape)
@@ -188,7 +188,7 @@ def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path) -
 def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path) -> None:
     layer = draw_layer(np.random.default_rng(3), classes=30)
     first = ceilings(layer, checkpoint=tmp_path)
-    (block, *_) = sorted(tmp_path.glob("ceilings-*.npz"))
+    (block, *_) = sorted(tmp_path.glob("block-*.npz"))
     with np.load(block) as file:
         arrays = dict(file)
     whole, packed = block.read_bytes(), tmp_path / "packed.npz"

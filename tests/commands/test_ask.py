@@ -190,14 +190,14 @@ def test_a_forged_margin_is_noticed(square, tmp_path, capsys):
     ("question", "message"),
     [
         ([], "nothing is asked"),
-        (["--among"], "--among names no class"),
+        (["--among"], "--among: no class is named"),
         (["--among", "a", "a"], "duplicate: 'a'"),
         (
             ["--among", "a", "nobody"],
             "no class 'nobody': pass a token of its vocabulary or a number below 5",
         ),
         (["--among", "a", "5"], "no class '5'"),
-        (["--order"], "--order names no class"),
+        (["--order"], "--order: no class is named"),
         (["--blocked-by", "@list"], "no class '@list'"),
         (["--order", "a", "a"], "duplicate: 'a'"),
         (["--order", "a", "--together", "b"], "are two questions"),

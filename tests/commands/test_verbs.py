@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import softgeom as sg
+from softgeom.bottleneck import Finding, Scan, Witness
 from softgeom.bottleneck.certifying import evidence_file
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.pruning import rounding_errors
@@ -23,9 +24,10 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import escape_token, unescape_token
 from softgeom.cli import main
 from softgeom.commands import VERBS, boundary, completion
+from softgeom.commands.explain import explanation
 from softgeom.commands.options import parse_classes
 from softgeom.commands.results import load_scan
-from softgeom.layer import Ball, Box, SoftmaxLayer
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer
 from softgeom.parallel import LostWorkerError, run_blocks
 
 
@@ -166,6 +168,13 @@ def test_explain_names_captors_or_an_input(npz, scanned, capsys):
     assert main(["explain", str(npz), "nothing"]) == boundary.REFUSED
 
 
+def test_an_input_behind_a_layer_norm_is_told_without_its_mean():
+    point, features = np.array([1.0, 0.25, 0.25]), Ellipsoid(np.ones(3), centred=True)
+    won = Finding(0, Witness(point), "look", 0, 0.5, 0.1)
+    said = explanation(Scan(sg.SoftmaxLayer(np.eye(3)), features, [won]), 0)
+    assert f"at an input of norm {np.linalg.norm(point - point.mean()):.4g}" in "\n".join(said)
+
+
 def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, capsys):
     # no class is imprisoned
     bias, tokens = -0.5 * (layer.W.astype(float) ** 2).sum(1), np.array([*layer.tokens[:38], "new"])
@@ -253,7 +262,7 @@ def test_no_computed_logit_strays_further_than_the_rounding_bound(layer):
 
 
 def test_undecided_classes_stop_a_pruning(npz, layer):
-    from softgeom.bottleneck import Finding, Scan, Unknown
+    from softgeom.bottleneck import Unknown
     from softgeom.bottleneck.pruning import cut
 
     unknown = [Finding(t, Unknown(1.0, "given up"), "programme", 0, 1.0, np.nan) for t in range(40)]

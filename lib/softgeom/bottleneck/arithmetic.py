@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.arrays import Floats, Singles
+from softgeom.arrays import Singles
 from softgeom.bottleneck.certifying.verdict import Witness
 from softgeom.bottleneck.scan_result import Scan
 
@@ -44,16 +44,10 @@ def survives(scan: Scan, form: Format) -> dict[int, bool]:
     result: dict[int, bool] = {}
     for start in range(0, len(found), 512):
         part = found[start : start + 512]
-        X = round_to(np.stack([_feature(scan, point) for _, point in part]), form)
+        X = round_to(np.stack([scan.features.feature(point) for _, point in part]), form)
         Y = round_to(X @ W.T + b, form)
         classes = np.array([t for t, _ in part])
         own = Y[np.arange(len(part)), classes].copy()
         Y[np.arange(len(part)), classes] = -np.inf
         result |= {int(t): bool(win) for t, win in zip(classes, own > Y.max(axis=1), strict=True)}
     return result
-
-
-def _feature(scan: Scan, point: NDArray[np.floating]) -> Floats:
-    """x of a witness, whatever coordinates its evidence is in."""
-    x = scan.features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
-    return np.asarray(x, dtype=np.float64)

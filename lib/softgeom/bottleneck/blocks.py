@@ -1,13 +1,14 @@
-"""The blocks of a scan under way: a file of evidence each, checked when it is read back."""
+"""The blocks of a scan, or of ceilings, under way: a file each, proven again when read back."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from softgeom.bottleneck.certifying.evidence_file import FORMAT, fingerprint_of,
 from softgeom.bottleneck.certifying.kernel import verify_findings
 from softgeom.bottleneck.certifying.verdict import Finding
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.writing import set_aside
+
+logger = logging.getLogger("softgeom")
+Found = TypeVar("Found")
 
 
 @functools.cache
@@ -33,7 +38,7 @@ def code() -> str:
 def block_path(
     folder: str | Path, layer: Mapping[str, Any], options: str, features: FeatureSet, classes: Ints
 ) -> Path:
-    """The file of a scan's block, named by layer, options, features, classes and code."""
+    """The file of a block, named by layer, options, features, classes and code."""
     key = [fingerprint_of(layer), options, features.to_json(), FORMAT, code()]
     digest = hashlib.sha256(json.dumps(key).encode())
     digest.update(np.asarray(classes, dtype="<i8").tobytes())
@@ -52,3 +57,23 @@ def load_block(
         raise ValueError(f"{path} is about other classes or another feature set.")
     verify_findings(layer, features, findings)
     return [by_class[t] for t in classes.tolist()]
+
+
+def finished(
+    path: Path,
+    read: Callable[[Path], Found],
+    work: Callable[[], Found],
+    write: Callable[[Path, Found], None],
+) -> Found:
+    """What a finished block holds, else what ``work`` finds, written there. A file that ``read``
+    refuses by a ValueError is set aside, and its work is done again.
+    """
+    if path.exists():
+        try:
+            return read(path)
+        except ValueError as damage:
+            what = "a finished block cannot be used: set aside as %s, done again (%s)"
+            logger.warning(what, set_aside(path).name, damage)
+    found = work()
+    write(path, found)
+    return found

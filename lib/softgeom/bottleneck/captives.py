@@ -122,7 +122,5 @@ def bound_rank(
 def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[np.floating]) -> int:
     """One more than the rivals that float64 with its rounding bounds does not put below t."""
     checker = Checker(layer, features)
-    x = features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
-    slack = checker.rounding_slack(point)
-    logits = layer.logits(x)
+    slack, logits = checker.rounding_slack(point), layer.logits(features.feature(point))
     return 1 + int((np.delete(logits, t) > logits[t] - slack).sum())

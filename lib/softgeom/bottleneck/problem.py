@@ -25,6 +25,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softgeom.arrays import Array, Floats, Ints
 from softgeom.bottleneck.certifying.slack import certify_captives
@@ -41,6 +42,33 @@ FEW = 64
 # a search may run away: it proves nothing
 QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 BLOCK_BYTES = 64 * 2**20  # rows that are converted are converted at most this much at a time
+
+
+def chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> Ints:
+    """Class numbers (n,) in the given order, all by default; ValueError if one is none of the
+    layer's or is given twice.
+    """
+    if classes is None:
+        return np.arange(layer.classes)
+    chosen = np.atleast_1d(np.asarray(classes))
+    if chosen.dtype == bool:
+        chosen = np.flatnonzero(chosen)
+    if chosen.ndim != 1 or not (np.issubdtype(chosen.dtype, np.integer) or not len(chosen)):
+        raise ValueError("classes must be a list of class numbers.")
+    if len(chosen) and (chosen.min() < 0 or chosen.max() >= layer.classes):
+        where = f"{chosen.min()} to {chosen.max()}"
+        raise ValueError(f"classes must lie between 0 and {layer.classes - 1}, not {where}.")
+    given, times = np.unique(chosen, return_counts=True)
+    if len(given) != len(chosen):
+        raise ValueError(f"classes must not repeat: {given[times > 1][0]} is given twice.")
+    return chosen.astype(np.intp)
+
+
+def round_inwards(low: Floats, high: Floats, dtype: Any) -> tuple[Array, Array]:
+    """The bounds of a box (d,) in another type, so that no point between them lies outside."""
+    least, most = low.astype(dtype), high.astype(dtype)
+    least = np.where(least < low, np.nextafter(least, np.asarray(np.inf, dtype)), least)
+    return least, np.where(most > high, np.nextafter(most, np.asarray(-np.inf, dtype)), most)
 
 
 def proofs_of(problem: Problem, captors: dict[int, Captors]) -> Proofs:
@@ -151,9 +179,7 @@ class Problem:
     def _round_inwards(self, dtype: Any) -> tuple[Array, Array]:
         assert self.low is not None
         assert self.high is not None
-        low, high = self.low.astype(dtype), self.high.astype(dtype)
-        low = np.where(low < self.low, np.nextafter(low, np.asarray(np.inf, dtype)), low)
-        return low, np.where(high > self.high, np.nextafter(high, np.asarray(-np.inf, dtype)), high)
+        return round_inwards(self.low, self.high, dtype)
 
     def reach(self, directions: Array) -> Array:
         """Points of the region far out along directions (..., D), clipped where lopsided."""

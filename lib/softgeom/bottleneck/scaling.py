@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from softgeom.arrays import Array, Bools, Floats
+from softgeom.bottleneck.certifying.verdict import Unknown, Witness
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import exponent, shrink
 
@@ -44,6 +46,16 @@ class Scaled:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             moved = np.ldexp(Z, -self.coordinates)
             return moved, np.asarray((np.ldexp(moved, self.coordinates) == Z).all(axis=1))
+
+    def evidence_back(self, evidence: Any) -> Any:
+        """Evidence about the scaled problem as evidence about the given one: weights and twins
+        are the same.
+        """
+        if isinstance(evidence, Witness):
+            return Witness(self.point_back(evidence.point))
+        if isinstance(evidence, Unknown):
+            return Unknown(self.margin_back(evidence.bound), evidence.reason)
+        return evidence
 
     def margin_back(self, margin: float) -> float:
         """A bound in the given units: its sign is kept, and it gets no better; 5e-324 says that it

@@ -13,7 +13,6 @@ and a killed scan goes on where it was, with the same table.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,13 +25,13 @@ from numpy.typing import ArrayLike
 from threadpoolctl import ThreadpoolController
 
 from softgeom.arrays import Floats, Ints
-from softgeom.bottleneck.blocks import block_path, load_block
+from softgeom.bottleneck.blocks import block_path, finished, load_block
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import identity, save_findings
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
-from softgeom.bottleneck.problem import FEW, QUIET, Problem, make_problem
+from softgeom.bottleneck.problem import FEW, QUIET, Problem, chosen_classes, make_problem
 from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.proving.shared_basis import shares
 from softgeom.bottleneck.routes import (
@@ -53,9 +52,6 @@ from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, one_cluster, run_blocks
 from softgeom.rounding import demand_denormals, shrink
-from softgeom.writing import set_aside
-
-logger = logging.getLogger("softgeom")
 
 # classes without a witness that share their sample of rivals and a block of the checkpoint
 DECIDE_TOGETHER = 128
@@ -122,7 +118,7 @@ def scan(
         layer, a route is unknown, or the device is not there.
     """
     demand_denormals()
-    chosen = _chosen_classes(layer, classes)
+    chosen = chosen_classes(layer, classes)
     features.check(layer.dimension)
     names = [route.name for route in ROUTES]
     if unknown := sorted(set(without) - set(names)):
@@ -163,12 +159,8 @@ def _in_given_units(found: Finding, units: Scaled) -> Finding:
     """A finding about the scaled problem as one about the given layer and features."""
     if not units.rows and not units.points:
         return found
-    evidence = found.evidence
-    if isinstance(evidence, Witness):
-        evidence = Witness(units.point_back(evidence.point))
-    elif isinstance(evidence, Unknown):
-        evidence = Unknown(units.margin_back(evidence.bound), evidence.reason)
     radius, margin = float(shrink(found.radius, units.points)), units.margin_back(found.margin)
+    evidence = units.evidence_back(found.evidence)
     return replace(found, evidence=evidence, margin=margin, radius=radius)
 
 
@@ -238,21 +230,17 @@ def _kept(
     task: _Task, stage: str, classes: Ints, work: Callable[[], list[Finding]]
 ) -> list[Finding]:
     """A block's findings: from the checkpoint folder, else computed and written there."""
-    if task.checkpoint is None or task.key is None:
+    folder, key, known = task.checkpoint, task.key, (task.layer, task.features)
+    if folder is None or key is None:
         return work()
     options = f"{stage} {task.seed}" + " verdicts only" * task.verdicts_only
     options += "".join(f" without {name}" for name in task.without)
-    path = block_path(task.checkpoint, task.key, options, task.features, classes)
-    if path.exists():
-        try:
-            return load_block(path, task.layer, task.features, classes, task.key)
-        except ValueError as damage:
-            aside = set_aside(path)
-            what = "a finished block does not prove its verdicts: set aside as %s, done again (%s)"
-            logger.warning(what, aside.name, damage)
-    findings = work()
-    save_findings(path, task.layer, task.features, findings, task.key)
-    return findings
+    return finished(
+        block_path(folder, key, options, task.features, classes),
+        lambda path: load_block(path, *known, classes, key),
+        work,
+        lambda path, found: save_findings(path, *known, found, key),
+    )
 
 
 def _search(task: _Task, classes: Ints) -> list[Finding]:
@@ -355,22 +343,6 @@ def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
                 finer, finer_bound = refine(task.layer, task.features, found.index, few)
                 findings[n] = replace(found, evidence=finer, margin=finer_bound)
     return findings
-
-
-def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> Ints:
-    if classes is None:
-        return np.arange(layer.classes)
-    chosen = np.atleast_1d(np.asarray(classes))
-    if chosen.dtype == bool:
-        chosen = np.flatnonzero(chosen)
-    if chosen.ndim != 1 or not (np.issubdtype(chosen.dtype, np.integer) or not len(chosen)):
-        raise ValueError("classes must be a list of class numbers.")
-    if len(chosen) and (chosen.min() < 0 or chosen.max() >= layer.classes):
-        where = f"{chosen.min()} to {chosen.max()}"
-        raise ValueError(f"classes must lie between 0 and {layer.classes - 1}, not {where}.")
-    if len(np.unique(chosen)) != len(chosen):
-        raise ValueError("classes must not repeat: each is decided once.")
-    return chosen.astype(np.intp)
 
 
 __all__ = ["decide_block", "scan", "search_block"]

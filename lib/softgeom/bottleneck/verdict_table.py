@@ -15,6 +15,7 @@ import csv
 import importlib.util
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
@@ -103,10 +104,10 @@ def _inside(one: FeatureSet, other: FeatureSet) -> bool:
     return bool(within and (np.any(sides[0] < sides[1]) or np.any(sides[2] < sides[3])))
 
 
-def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:
-    """Number of classes of each verdict."""
-    verdicts: list[str] = [f.evidence.verdict for f in findings]
-    return {name: verdicts.count(name) for name in VERDICTS}
+def count_verdicts(found: Iterable[Any], verdicts: Iterable[str] = VERDICTS) -> dict[str, int]:
+    """How many findings (or answers) have each verdict."""
+    each = Counter(one.verdict for one in found)
+    return {verdict: each[verdict] for verdict in verdicts}
 
 
 def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:

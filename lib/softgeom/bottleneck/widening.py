@@ -16,7 +16,7 @@ exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -47,43 +47,39 @@ def widen(
     lost = [f for f in found.findings if isinstance(f.evidence, Captors)]
     if not every and len(lost) > MOST:
         return found
+    far = [Box(FAR * found.features.extent)] if found.features.extent else []
     wider = []
     for features in sets:
-        proven = _proven(found, features, lost, work) if features != found.features else []
-        if proven:
+        if features == found.features:
+            continue
+        where = [*far, features]
+        if proven := _proven(found.layer, features, lost, where, sharpened, work):
             wider.append(Scan(found.layer, features, sorted(proven, key=lambda f: f.index)))
     return replace(found, wider=tuple(wider))
 
 
 def _proven(
-    found: Scan, features: FeatureSet, lost: list[Finding], work: dict[str, Any]
-) -> list[Finding]:
-    """Findings over a set for those of the captives that it does not free."""
-    proven: dict[int, Finding] = {}
-    for captives in _attempts(found, features, lost, proven, work):
-        for f in captives:
-            assert isinstance(f.evidence, Captors)
-            captors, bound = sharpened(found.layer, features, f.index, f.evidence)
-            if bound <= 0:
-                proven[f.index] = replace(f, evidence=captors, margin=bound)
-    return list(proven.values())
-
-
-def _attempts(
-    found: Scan,
+    layer: SoftmaxLayer,
     features: FeatureSet,
     lost: list[Finding],
-    proven: dict[int, Finding],
+    places: Iterable[FeatureSet],
+    sharpen: Callable[..., tuple[Captors, float]],
     work: dict[str, Any],
-) -> Iterator[list[Finding]]:
-    """Captives with captors, from what is there to what takes longest; without those proven."""
-    yield lost
-    far = Box(FAR * found.features.extent) if found.features.extent else None
-    for where in (far, features):
-        left = [f.index for f in lost if f.index not in proven]
-        if where is not None and left:
-            again = scan(found.layer, left, features=where, **work).findings
-            yield [f for f in again if isinstance(f.evidence, Captors)]
+) -> list[Finding]:
+    """Findings over a set for those of the captives that it does not free: by the captors that they
+    have, sharpened, and then by those that scans over the ``places`` find, one after the other.
+    """
+    proven: dict[int, Finding] = {}
+    for where in (None, *places):
+        tried = [f for f in lost if f.index not in proven]
+        if where is not None and tried:
+            tried = scan(layer, [f.index for f in tried], features=where, **work).findings
+        for f in tried:
+            if isinstance(f.evidence, Captors):
+                captors, bound = sharpen(layer, features, f.index, f.evidence)
+                if bound <= 0:
+                    proven[f.index] = replace(f, evidence=captors, margin=bound)
+    return list(proven.values())
 
 
 def up_to(found: Scan, *, every: bool = True, **work: Any) -> Scan:
@@ -108,7 +104,7 @@ def up_to(found: Scan, *, every: bool = True, **work: Any) -> Scan:
     for size in (rung * 10.0**n for n in range(DECADES) for rung in RUNGS):
         high = size * float(most)
         where = Box(high, low=-high if least == -most else float(least))
-        left = _still(found.layer, where, left, work)
+        left = _proven(found.layer, where, left, [where], refine, work)
         last |= {f.index: (where, f) for f in left}
     sections: dict[Box, list[Finding]] = {}
     for where, f in last.values():
@@ -118,24 +114,6 @@ def up_to(found: Scan, *, every: bool = True, **work: Any) -> Scan:
         for where, some in sorted(sections.items(), key=lambda pair: pair[0].extent)
     ]
     return replace(found, wider=(*found.wider, *parts))
-
-
-def _still(
-    layer: SoftmaxLayer, features: Box, lost: list[Finding], work: dict[str, Any]
-) -> list[Finding]:
-    """Those of the captives that are captives over a larger box: by their captors, or others."""
-    proven: dict[int, Finding] = {}
-    for again in (False, True):
-        left = [f for f in lost if f.index not in proven]
-        if again and left:
-            asked = scan(layer, [f.index for f in left], features=features, **work).findings
-            left = [f for f in asked if isinstance(f.evidence, Captors)]
-        for f in left:
-            assert isinstance(f.evidence, Captors)
-            captors, bound = refine(layer, features, f.index, f.evidence)
-            if bound <= 0:
-                proven[f.index] = replace(f, evidence=captors, margin=bound)
-    return list(proven.values())
 
 
 def turning_bounds(

@@ -119,6 +119,11 @@ class Anatomy:
                 f"0..{len(self.W_E) - 1}: encode the text with this model's own tokenizer."
             )
 
+    def check_folded(self) -> None:
+        """Raise ``ValueError`` unless every norm is a division, as `fold_norms` leaves them."""
+        if not isinstance(self.ln_final, Division):
+            raise ValueError(f"the norms of {self.name} are not folded: use fold_norms first.")
+
     def embed(self, tokens: Tensor) -> Tensor:
         """Rows of W_E, and of W_pos where there are any: (B, T) -> (B, T, D)."""
         rows = self.W_E[tokens]

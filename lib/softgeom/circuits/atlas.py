@@ -25,7 +25,6 @@ import torch
 from torch import Tensor
 
 from softgeom.circuits.anatomy import Anatomy, walk
-from softgeom.circuits.layernorm import Division
 
 READERS = ("queries", "keys", "values")
 
@@ -89,7 +88,7 @@ def copying_scores(folded: Anatomy) -> Tensor:
     Those that may differ from zero are the eigenvalues of W_O (W_U^T W_E) W_V, (K, K), so that the
     vocabulary is summed over once. `folded` comes from `fold_norms`.
     """
-    _must_be_folded(folded)
+    folded.check_folded()
     G = folded.W_U.T @ folded.W_E  # (D, D)
     eigenvalues = torch.stack(
         [torch.linalg.eigvals(block.W_O @ G @ block.W_V) for block in folded.blocks]
@@ -102,7 +101,7 @@ def composition_scores(folded: Anatomy) -> dict[str, Tensor]:
     `"values"`: (L, H, L, H), writer first, zero where it does not come earlier. The anatomy is from
     `fold_norms`, so that gains are in the matrices; rotary positions are left out (offset zero).
     """
-    _must_be_folded(folded)
+    folded.check_folded()
     L, (H, _, K) = len(folded.blocks), folded.blocks[0].W_Q.shape
     scores = {reader: folded.W_E.new_zeros(L, H, L, H) for reader in READERS}
     # of the earlier heads: W_O (H K, D), R of W_V = Q R (H, K, K), |W_OV|_F (H)
@@ -128,8 +127,3 @@ def composition_scores(folded: Anatomy) -> dict[str, Tensor]:
         left.append(R["V"])
         sizes.append(own)
     return scores
-
-
-def _must_be_folded(anatomy: Anatomy) -> None:
-    if not isinstance(anatomy.ln_final, Division):
-        raise ValueError(f"the norms of {anatomy.name} are not folded: use fold_norms first.")

@@ -24,7 +24,6 @@ import torch
 from torch import Tensor
 
 from softgeom.circuits.anatomy import Anatomy, walk
-from softgeom.circuits.layernorm import Division
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,7 @@ def promotion(
     its triggers; the anatomy is from `fold_norms`. ``shuffled`` gives each neuron the value row of
     another one of its layer: the null.
     """
-    if not isinstance(folded.ln_final, Division):
-        raise ValueError(f"the norms of {folded.name} are not folded: use fold_norms first.")
+    folded.check_folded()
     centred = folded.W_U - folded.W_U.mean(0)
     covariance = centred.T @ centred / len(centred)  # of the vocabulary's rows, (D, D)
     means = []

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from softgeom.circuits.anatomy import Anatomy, walk
-from softgeom.circuits.layernorm import Division
 from softgeom.language_model import Internals
 
 
@@ -57,8 +56,7 @@ def logit_shares(folded: Anatomy, internals: Internals, targets: Tensor | None =
     B, T, V), or (N + 1, B, T) of the ``targets`` (B, T). Of ``folded``, from `fold_norms`, only the
     unembedding is used, so that internals of the unfolded model fit too.
     """
-    if not isinstance(folded.ln_final, Division):
-        raise ValueError(f"the last norm of {folded.name} is not folded: use fold_norms first.")
+    folded.check_folded()
     normalised = writers(internals).writes / internals.ln_final_scale  # (N, B, T, D)
     if targets is None:
         shares, bias = normalised @ folded.W_U.T, folded.b_U.expand(internals.logits.shape)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,14 +34,14 @@ from softgeom.bottleneck.asking import (
     ask_label_sets,
     find_prison,
 )
-from softgeom.bottleneck.asking.candidates import first_of
+from softgeom.bottleneck.asking.candidates import above
+from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.checkpoints import Head, load_head
 from softgeom.commands import options as asked
 from softgeom.commands.answer_lines import about_answers, about_experts, about_prison, listed
 from softgeom.commands.answers_folder import check_place, write_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
-from softgeom.commands.names import Names
 from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
 from softgeom.writing import alone
 
@@ -115,21 +115,17 @@ def ask_model(
     experts: int | None = None,
     sample: int | None = None,
     size: int | None = None,
-    features: str | FeatureSet | None = None,
-    bound: float | None = None,
-    low: float | None = None,
-    after: str | None = None,
     seed: int = 0,
     n_jobs: int = 1,
     out: str | Path | None = None,
     with_layer: bool = False,
-    **layer: Unpack[asked.LayerOptions],
+    **options: Unpack[asked.Options],
 ) -> Answers | Router:
     """More than "can it ever win", each answer with a proof or a point; one question at a time.
 
     Parameters
     ----------
-    model, **layer
+    model
         As for ``softgeom.load``.
     among : classes, optional
         Only these compete; alone: can each of them win?
@@ -149,6 +145,8 @@ def ask_model(
         Folder for the answers and their evidence.
     with_layer : bool
         Write the layer, too, as the independent checker reads it.
+    weight, bias, tokens, revision, without_bias, labels_confirmed
+        As for ``softgeom.load``.
 
     Raises
     ------
@@ -162,7 +160,8 @@ def ask_model(
     >>> answers.counts["impossible"]
     1
     """
-    options = argparse.Namespace(
+    sets, layer = asked.split(options, asked.SetOptions)
+    asks = argparse.Namespace(
         among=_listed_words(among),
         blocked_by=blocked_by,
         order=_several(order),
@@ -171,18 +170,15 @@ def ask_model(
         experts=experts,
         sample=sample,
         size=size,
-        features=features,
-        bound=bound,
-        low=low,
-        after=after,
         seed=seed,
         jobs=n_jobs,
         out=None if out is None else str(out),
         with_layer=with_layer,
         json=True,
+        **{name: sets.get(name) for name in asked.SetOptions.__annotations__},
     )
-    kind = _kind(options)
-    return _answered(options, kind, load_head(model, **layer)).found
+    kind = _kind(asks)
+    return _answered(asks, kind, load_head(model, **layer)).found
 
 
 def _listed_words(classes: Any) -> list[Any] | None:
@@ -251,14 +247,14 @@ def _features(options: argparse.Namespace, head: Any, kind: str) -> FeatureSet:
         if kind == "together" and head.layer.b is None and not boxed:
             return Ball(1.0)
         options.features = "box"
-    return asked.read_features(options, head)[0]
+    return asked.feature_set(head, **asked.chosen(options, asked.SetOptions))[0]
 
 
 def _reply(
     options: argparse.Namespace, kind: str, layer: SoftmaxLayer, features: FeatureSet
 ) -> _Reply:
     names = Names(layer)
-    competing = None if options.among is None else names.read(options.among, "--among")
+    competing = None if options.among is None else _read(names, options.among, "--among")
     if kind == "experts":
         router = ask_experts(layer, options.experts, features=features)
         return _Reply(router, about_experts(router))
@@ -268,19 +264,23 @@ def _reply(
         if prison is not None:
             proofs = Answers(layer, features, [prison.proof, *prison.escapes.answers])
             return _Reply(proofs, about_prison(prison))
-        free = Order([[t]], rest=True) if competing is None else first_of(t, competing)
+        free = Order([[t]], rest=True) if competing is None else above([[t]], competing)
         found = ask(layer, [free], features=features)
         return _Reply(found, ["nothing blocks it", *about_answers(found)])
     if kind == "among":
         assert competing is not None
-        firsts = [first_of(t, competing) for t in competing]
+        firsts = [above([[t]], competing) for t in competing]
         found = ask(layer, firsts, features=features, n_jobs=options.jobs)
         return _Reply(found, about_answers(found))
     sets = _sets(options, kind, names, competing)
     if kind == "on":
         found = ask_label_sets(layer, sets, features=features, n_jobs=options.jobs)
         return _Reply(found, about_answers(found))
-    orders = [_top([[i] for i in some] if kind == "order" else [some], competing) for some in sets]
+    blocks = [[[i] for i in some] if kind == "order" else [some] for some in sets]
+    if competing is None:
+        orders = [Order(each, rest=True) for each in blocks]
+    else:
+        orders = [above(each, competing) for each in blocks]
     found = ask(layer, orders, features=features, n_jobs=options.jobs, progress=not options.json)
     return _Reply(found, about_answers(found))
 
@@ -290,7 +290,7 @@ def _sets(
 ) -> list[list[int]]:
     """The sets that are named, then the random ones."""
     given = [words for words in getattr(options, kind) if words or options.sample is None]
-    read = [names.read_sets(words, f"--{kind}", empty=kind == "on") for words in given]
+    read = [_read_sets(names, words, f"--{kind}", empty=kind == "on") for words in given]
     named = [some for sets in read for some in sets]
     if options.sample is None:
         return named
@@ -302,13 +302,26 @@ def _sets(
     return named + [rng.choice(pool, size, replace=False).tolist() for _ in range(options.sample)]
 
 
-def _top(blocks: list[list[int]], competing: list[int] | None) -> Order:
-    """The blocks above everybody else who competes."""
-    if competing is None:
-        return Order(blocks, rest=True)
-    named = {i for block in blocks for i in block}
-    others = [i for i in competing if i not in named]
-    return Order([*blocks, others] if others else blocks)
+def _read(names: Names, words: Sequence[Any], option: str) -> list[int]:
+    """One set of classes from words, each once; ``@FILE`` stands for that file's lines."""
+    lines = (line for word in words for line in _lines(word, option))
+    return names.find_all([name for line in lines for name in line], option)
+
+
+def _read_sets(names: Names, words: Sequence[Any], option: str, *, empty: bool) -> list[list[int]]:
+    """Sets of classes: the words, and each line of an ``@FILE``; may one be ``empty``?"""
+    word = words[0] if len(words) == 1 and isinstance(words[0], str) else ""
+    if word[:1] == "@" and Path(word[1:]).is_file():
+        return [_read(names, line, option) for line in _lines(word, option)]
+    return [[]] if empty and not words else [_read(names, words, option)]
+
+
+def _lines(word: str | int, option: str) -> list[list[Any]]:
+    """The names on each line of ``@FILE``, between tabs; a word without such a file is a name."""
+    if not isinstance(word, str) or word[:1] != "@" or not Path(word[1:]).is_file():
+        return [[word]]
+    lines = asked.read_lines(Path(word[1:]), f"{option} {word}", "name")
+    return [line.split("\t") for line in lines]
 
 
 def _as_json(options: argparse.Namespace, kind: str, reply: _Reply) -> dict[str, Any]:

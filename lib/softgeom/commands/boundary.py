@@ -40,7 +40,7 @@ _LONGEST = 4_000
 _FOLDER = "SOFTGEOM_TRACEBACKS"
 
 
-def open_streams(name: str = "softgeom") -> int | None:
+def open_streams() -> int | None:
     """Make the standard streams bear every character; the exit code if output is closed."""
     absent = [stream for stream in ("stdout", "stderr") if getattr(sys, stream) is None]
     for stream in absent:  # or the next file that is opened would get the number of the stream
@@ -49,7 +49,7 @@ def open_streams(name: str = "softgeom") -> int | None:
         if hasattr(opened, "reconfigure"):  # tokens and names of files hold what no terminal has
             opened.reconfigure(errors="backslashreplace")
     if "stdout" in absent:
-        print(f"{name}: standard output is closed: nothing could be told.", file=sys.stderr)
+        print("softgeom: standard output is closed: nothing could be told.", file=sys.stderr)
         return NO_FILE
     return None
 

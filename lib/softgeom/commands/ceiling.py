@@ -14,6 +14,7 @@ import argparse
 import csv
 import io
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -23,16 +24,15 @@ import pandas as pd
 from softgeom.bottleneck.ceilings import Ceilings, ceilings, floor
 from softgeom.bottleneck.ceilings.ceilings import GAP
 from softgeom.bottleneck.certifying.folder import check_text
+from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
-from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.commands.names import Names
 from softgeom.commands.results import load_scan
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend
-from softgeom.writing import alone, whole
+from softgeom.writing import alone, write_text
 
 CEILINGS, TABLE = "ceilings.npz", "ceilings.csv"
 SHOWN = 20  # classes by name
@@ -59,41 +59,24 @@ def run(options: argparse.Namespace) -> int:
     """Bound, verify, print, and write where that is asked."""
     if options.at is not None and not 0 < options.at <= 1:
         raise ValueError(f"--at {options.at:g}: a probability lies above 0 and is at most 1.")
-    head = asked.read_head(options)
     if options.from_scan is not None:
         if options.out is not None or options.classes:
             raise ValueError(
                 "--from-scan prints what a scan's own proofs say of its captives: leave out CLASS "
                 "and --out."
             )
-        print("\n".join(lines_of_captors(load_scan(options.from_scan, head.layer), options.at)))
+        layer = asked.read_head(options).layer
+        print("\n".join(lines_of_captors(load_scan(options.from_scan, layer), options.at)))
         return DONE
-    features, _ = asked.read_features(options, head)
-    names = Names(head.layer)
-    named = {names.find(name, "CLASS") for name in options.classes}
-    chosen = np.array(sorted(named)) if options.classes else None
-    how: dict[str, Any] = {"n_jobs": options.jobs, "seed": options.seed, "progress": True}
-    found = _bounded(head, features, chosen, options.out, **how)
+    how: Any = {"n_jobs": options.jobs, "seed": options.seed, "progress": True}
+    how |= {"out": options.out, **asked.chosen(options, asked.Options)}
+    found = ceilings_of_model(options.model, options.classes or None, **how)
     if options.out is None:
         found.verify()
     print("\n".join(lines(found, options.at)))
     if options.out is not None:
         print(f"written: {options.out / TABLE}, {options.out / CEILINGS}")
     return DONE
-
-
-def _bounded(
-    head: Head, features: FeatureSet, classes: Any, out: Path | None, **how: Any
-) -> Ceilings:
-    """Bounds, verified and written where a folder is named."""
-    if out is None:
-        return ceilings(head.layer, classes, features=features, **how)
-    with alone(out):
-        how["checkpoint"] = how.get("checkpoint") or out / "blocks"
-        found = ceilings(head.layer, classes, features=features, **how)
-        found.verify()
-        write(out, found)
-    return found
 
 
 def ceilings_of_model(
@@ -134,19 +117,16 @@ def ceilings_of_model(
     True
     """
     head, where, _ = asked.question(model, **options)
-    return _bounded(
-        head,
-        where,
-        asked.class_numbers(head.layer, classes),
-        None if out is None else Path(out),
-        gap=gap,
-        n_jobs=n_jobs,
-        backend=backend,
-        address=address,
-        seed=seed,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
+    how: Any = {"gap": gap, "seed": seed, "progress": progress}
+    how |= {"n_jobs": n_jobs, "backend": backend, "address": address}
+    chosen, kept = asked.class_numbers(head.layer, classes), checkpoint
+    with nullcontext() if out is None else alone(out):
+        kept = Path(out) / "blocks" if kept is None and out is not None else kept
+        found = ceilings(head.layer, chosen, features=where, checkpoint=kept, **how)
+        if out is not None:
+            found.verify()
+            write(Path(out), found)
+    return found
 
 
 def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) -> pd.DataFrame:
@@ -219,9 +199,7 @@ def _lines(
 
 def write(folder: Path, found: Ceilings) -> None:
     """The table first, the proofs last: a folder with proofs is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole(folder / TABLE) as fresh:
-        fresh.write_text(table(found), encoding="utf-8", newline="\n")
+    write_text(folder / TABLE, table(found))
     found.save(folder / CEILINGS)
 
 

@@ -8,19 +8,18 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from softgeom.bottleneck.captives import bound_rank, smallest_shift
+from softgeom.bottleneck.captives import bound_rank, heaviest_captors, smallest_shift
 from softgeom.bottleneck.ceilings import ceilings
 from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Witness
+from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.bottleneck.widening import turning_bounds, widen
-from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.commands.names import Names
-from softgeom.layer import Box, Ellipsoid, FeatureSet, Unbounded
+from softgeom.layer import Box, Unbounded
 
 _SHOWN = 12  # captors and rivals by name
 
@@ -35,9 +34,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Decide one class and say what its evidence says."""
-    head = asked.read_head(options)
-    features, _ = asked.read_features(options, head)
-    print(_explained(head, features, options.class_))
+    how: Any = asked.chosen(options, asked.Options)
+    print(explain_model(options.model, options.class_, **how))
     return DONE
 
 
@@ -78,11 +76,7 @@ def explain_model(model: Any, class_: int | str, **options: Unpack[asked.Options
     >>> print(sg.explain([[1, 0], [-1, 1], [-1, -1], [0, 0]], 3).finding.verdict)
     unargmaxable
     """
-    head, where, _ = asked.question(model, **options)
-    return _explained(head, where, class_)
-
-
-def _explained(head: Head, features: FeatureSet, class_: int | str) -> Explanation:
+    head, features, _ = asked.question(model, **options)
     t = Names(head.layer).find(class_, "CLASS")
     found = widen(scan(head.layer, [t], features=features), asked.wider_sets(head))
     found.verify()
@@ -92,18 +86,14 @@ def _explained(head: Head, features: FeatureSet, class_: int | str) -> Explanati
 def explanation(found: Scan, t: int) -> list[str]:
     """What the evidence for a class says, in sentences."""
     layer, evidence = found.layer, found.evidence(t)
-    finding = next(f for f in found.findings if f.index == t)
+    finding = found[t]
     name = f"class {t} ({escape_token(layer.token(t))!r})"
     lines = [f"{name}: {evidence.verdict} on {found.features.describe()}"]
     if isinstance(evidence, Captors):
-        order = np.argsort(-evidence.weights)[:_SHOWN]
-        share = evidence.weights / evidence.weights.sum()
-        names = [escape_token(layer.token(int(evidence.rivals[n]))) for n in order]
-        listed = ", ".join(f"{name} {share[n]:.1%}" for name, n in zip(names, order, strict=True))
-        lines.append(
-            f"  {found.features.condition()}, a weighted mean of {len(share)} other logits is at "
-            f"least its own: {listed}"
-        )
+        heaviest = zip(*heaviest_captors(found, t, _SHOWN), strict=True)
+        listed = ", ".join(f"{escape_token(layer.token(int(i)))} {s:.1%}" for i, s in heaviest)
+        count = f"{len(evidence.rivals)} other logits is at least its own"
+        lines.append(f"  {found.features.condition()}, a weighted mean of {count}: {listed}")
         lines += [f"  it never wins {one.features.condition()}, proven too" for one in found.wider]
         lines += _needed_bound(found, t)
         lines.append(f"  so some captor always leads it by at least {-finding.margin:.4g}")
@@ -121,9 +111,7 @@ def explanation(found: Scan, t: int) -> list[str]:
         )
     elif isinstance(evidence, Witness):
         point = np.asarray(evidence.point, float)
-        x = point
-        if isinstance(found.features, Ellipsoid):
-            x = found.features.bias + found.features.gain * point
+        x = found.features.feature(point)
         logits = layer.logits(x)
         rivals = [i for i in np.argsort(-logits) if i != t][:3]
         listed = ", ".join(escape_token(layer.token(int(i))) for i in rivals)

@@ -21,10 +21,10 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from softgeom.bottleneck.names import Names
 from softgeom.checkpoints import Head, classes_in_script, load_head
 from softgeom.checkpoints.activation import INTERVALS, named_activation
 from softgeom.checkpoints.released import RELEASED
-from softgeom.commands.names import Names
 from softgeom.layer import Ball, Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.parallel import Backend
 
@@ -45,13 +45,17 @@ class LayerOptions(TypedDict, total=False):
     labels_confirmed: bool
 
 
-class Options(LayerOptions, total=False):
-    """How the layer is found, and where its inputs lie; see `softgeom.scan`."""
+class SetOptions(TypedDict, total=False):
+    """Where the layer's inputs lie; see `softgeom.scan`."""
 
     features: str | FeatureSet
     bound: float | None
     low: float | None
     after: str | None
+
+
+class Options(LayerOptions, SetOptions, total=False):
+    """How the layer is found, and where its inputs lie; see `softgeom.scan`."""
 
 
 class WorkOptions(TypedDict, total=False):
@@ -63,6 +67,10 @@ class WorkOptions(TypedDict, total=False):
     backend: Backend | None
     address: str | None
     device: str | None
+
+
+class SurveyOptions(SetOptions, WorkOptions, total=False):
+    """Where the inputs of every layer lie, and how the work is done."""
 
 
 class ScanOptions(Options, WorkOptions, total=False):
@@ -79,20 +87,19 @@ def chosen(options: argparse.Namespace, kind: Any) -> dict[str, Any]:
     return {name: getattr(options, _OPTIONS.get(name, name)) for name in kind.__annotations__}
 
 
-def question(
-    model: Any,
-    *,
-    features: str | FeatureSet = "box",
-    bound: float | None = None,
-    low: float | None = None,
-    after: str | None = None,
-    **layer: Unpack[LayerOptions],
-) -> tuple[Head, FeatureSet, str | None]:
+def split(given: Any, kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is given of these options, and the rest."""
+    taken = {name: value for name, value in given.items() if name in kind.__annotations__}
+    return taken, {name: value for name, value in given.items() if name not in taken}
+
+
+def question(model: Any, **options: Unpack[Options]) -> tuple[Head, FeatureSet, str | None]:
     """The layer of a model (as `load_head`), where its inputs lie (as `feature_set`), and why,
     where the model decided that.
     """
+    sets, layer = split(options, SetOptions)
     head = load_head(model, **layer)
-    return (head, *feature_set(head, features, bound, low, after))
+    return (head, *feature_set(head, **sets))
 
 
 def feature_set(
@@ -172,13 +179,13 @@ def class_numbers(
     return np.asarray(listed)
 
 
-def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
+def add_model(parser: argparse.ArgumentParser) -> None:
     """The model and how its layer is found."""
     formats = (
         ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .mdl .ftz .pdiparams"
     )
     others = f"a model folder, a hub id, or a released model: {', '.join(RELEASED)}"
-    parser.add_argument(name, help=f"{formats}, {others}")
+    parser.add_argument("model", help=f"{formats}, {others}")
     add = parser.add_argument_group("the layer").add_argument
     add("--weight", help="name of the weight tensor; its sibling bias is taken along")
     add("--bias", help="name of the bias tensor, where it is not the sibling of the weight")
@@ -226,19 +233,9 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=seed, default=0, help="seed of every random choice")
 
 
-def read_work(options: argparse.Namespace) -> dict[str, Any]:
-    """How the work is done, as `scan` takes it."""
-    return chosen(options, WorkOptions)
-
-
 def read_head(options: argparse.Namespace) -> Head:
     """The layer that the options name."""
     return load_head(options.model, **chosen(options, LayerOptions))
-
-
-def read_features(options: argparse.Namespace, head: Head) -> tuple[FeatureSet, str | None]:
-    """The feature set that the options ask for, and why, where the model decided it."""
-    return feature_set(head, options.features, options.bound, options.low, options.after)
 
 
 def wider_sets(head: Head) -> list[FeatureSet]:
@@ -271,6 +268,14 @@ def parse_classes(text: str, classes: int) -> np.ndarray:
             )
         chosen |= set(range(first, last + 1))
     return np.array(sorted(chosen))
+
+
+def read_lines(path: Path, of: str, what: str) -> list[str]:
+    """The lines of a file that are not empty; ValueError if it is not a text."""
+    try:
+        return [line for line in path.read_text(encoding="utf-8").split("\n") if line]
+    except UnicodeDecodeError:
+        raise ValueError(f"{of} is not a text: write one {what} a line.") from None
 
 
 def read_inputs(path: Path, dimension: int) -> dict[str, float]:

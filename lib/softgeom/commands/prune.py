@@ -23,7 +23,7 @@ from softgeom.checkpoints.rewriting import write_layer, write_onnx
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.results import EVIDENCE, folder_for, load_scan
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.writing import alone, write_text
 
 
@@ -46,8 +46,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Scan or read the scan, cut, write, tell."""
     check_out(options.out, str(options.model))
-    head = asked.read_head(options)
-    chosen = cut(_scan(options, head), longest=options.longest, close_too=options.close_too)
+    head, features, _ = asked.question(options.model, **asked.chosen(options, asked.Options))
+    found = _scan(options, head, features)
+    chosen = cut(found, longest=options.longest, close_too=options.close_too)
     if not len(chosen.dropped):
         print(
             "nothing to cut off: no class is certain never to be the answer "
@@ -100,8 +101,7 @@ def prune_model(
     """
     if out is not None:
         check_out(Path(out), str(model))
-    given: dict[str, Any] = dict(options)
-    work = {k: given.pop(k) for k in asked.WorkOptions.__annotations__ if k in given}
+    work, given = asked.split(options, asked.WorkOptions)
     head, where, _ = asked.question(model, **given)
     if results is None:
         found = scan(head.layer, features=where, **work)
@@ -148,19 +148,15 @@ def _write(out: Path, head: Head, chosen: Cut, model: str, weight: str | None) -
     write_text(out.with_suffix(out.suffix + ".classes.json"), json.dumps(listing, indent=0) + "\n")
 
 
-def _scan(options: argparse.Namespace, head: Head) -> Scan:
+def _scan(options: argparse.Namespace, head: Head, features: FeatureSet) -> Scan:
     named = Path(options.results) if options.results else None
     folder = named or folder_for(None, str(options.model), head.layer)
-    if options.results or (folder / EVIDENCE).is_file():
-        found = load_scan(folder, head.layer)
-        features = asked.read_features(options, head)[0]
-        if options.results or found.features == features:
-            found.verify()
-            return found
-    features = asked.read_features(options, head)[0]
-    work: Any = {**asked.read_work(options), "checkpoint": folder / "blocks", "progress": True}
-    with alone(folder):
-        found = scan(head.layer, features=features, **work)
+    found = load_scan(folder, head.layer) if named or (folder / EVIDENCE).is_file() else None
+    if found is None or not (named or found.features == features):
+        work: Any = asked.chosen(options, asked.WorkOptions)
+        work |= {"checkpoint": folder / "blocks", "progress": True}
+        with alone(folder):
+            found = scan(head.layer, features=features, **work)
     found.verify()
     return found
 

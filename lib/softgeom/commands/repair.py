@@ -34,9 +34,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Repair and write."""
-    head = asked.read_head(options)
-    layer = _repaired(head.layer, options.method)
-    _write(options.out, layer, head, str(options.model), options.method, options.weight)
+    how: Any = {"method": options.method, "out": options.out}
+    layer = repair_model(options.model, **how, **asked.chosen(options, asked.LayerOptions))
     print(
         f"{options.out}: {layer.classes:,} classes, repaired by {options.method}; every "
         "class with a row of its own can win somewhere"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from softgeom.bottleneck.certifying.evidence_file import text_size
+from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import escape_token
@@ -28,7 +29,6 @@ from softgeom.bottleneck.widening import up_to, widen
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
-from softgeom.commands.names import Names
 from softgeom.commands.results import EVIDENCE, folder_for, scan_into
 from softgeom.layer import Ellipsoid, FeatureSet
 
@@ -63,9 +63,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Scan, check, write, tell."""
-    limit, expected = _limit(options), _expected(options.expected)
-    head = asked.read_head(options)
-    features, why = asked.read_features(options, head)
+    limit, file = _limit(options), options.expected
+    expected = set(asked.read_lines(file, f"--expected {file}", "class") if file else ())
+    head, features, why = asked.question(options.model, **asked.chosen(options, asked.Options))
     classes = asked.read_classes(options, head)
     inputs = asked.read_inputs(options.inputs, head.layer.dimension) if options.inputs else None
     names = Names(head.layer)
@@ -83,7 +83,8 @@ def run(options: argparse.Namespace) -> int:
 
     def decide(blocks: Path) -> Scan:
         how: Any = {"wider": options.wider, "checkpoint": blocks, "progress": not options.quiet}
-        return decided(head, features, classes, exact, **how, **asked.read_work(options))
+        how |= asked.chosen(options, asked.WorkOptions)
+        return decided(head, features, classes, exact, **how)
 
     told: Any = {"seed": options.seed, "inputs": inputs}
     found, summary, folder = scan_into(options.out, head, model, why, decide, **told)
@@ -153,7 +154,7 @@ def _tell_of_smaller(options: argparse.Namespace, head: Head, classes: Any) -> N
     smaller, because = head.feature_set(options.bound or asked.BOUND)
     if head.activation is None or head.layer.classes > _SMALL:
         return
-    found = scan(head.layer, classes, features=smaller, **asked.read_work(options))
+    found = scan(head.layer, classes, features=smaller, **asked.chosen(options, asked.WorkOptions))
     found.verify()
     lost = f"{found.counts['unargmaxable']:,} are never an output {smaller.condition()}"
     print(f"{lost} ({because}); --features auto writes the proofs")
@@ -178,15 +179,6 @@ def _limit(options: argparse.Namespace) -> tuple[str, int] | None:
             "where N are allowed."
         )
     return match[1], int(match[2] or 0)
-
-
-def _expected(path: Path | None) -> set[str]:
-    if path is None:
-        return set()
-    try:
-        return set(path.read_text(encoding="utf-8").split("\n")) - {""}
-    except UnicodeDecodeError:
-        raise ValueError(f"--expected {path} is not a text: write one class a line.") from None
 
 
 def _counted(found: Scan, verdict: str, expected: set[str]) -> int:
@@ -274,8 +266,7 @@ def scan_model(
     >>> found[3].verdict, found.counts["unargmaxable"]
     ('unargmaxable', 1)
     """
-    given: Any = dict(options)
-    work = {name: given.pop(name) for name in asked.WorkOptions.__annotations__ if name in given}
+    work, given = asked.split(options, asked.WorkOptions)
     head, where, why = asked.question(model, **given)
     chosen = asked.class_numbers(head.layer, classes, script)
     names = Names(head.layer)

@@ -24,7 +24,7 @@ from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, explain, one_line
 from softgeom.commands.results import scan_into
 from softgeom.commands.scan import decided
-from softgeom.layer import FeatureSet, Unbounded
+from softgeom.layer import Unbounded
 
 _COUNTS = set(
     "classes features argmaxable tied unargmaxable undecided unconditionally".split()
@@ -43,8 +43,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Scan each; a model that cannot be read is a row that says why."""
-    sets = {name: getattr(options, name) for name in ("features", "bound", "low", "after")}
-    rows, worst = _surveyed(listed(options.models), sets, asked.read_work(options), progress=True)
+    how = (asked.chosen(options, kind) for kind in (asked.SetOptions, asked.WorkOptions))
+    rows, worst = _surveyed(listed(options.models), *how, progress=True)
     if options.json:
         print(json.dumps(rows))
     else:
@@ -56,12 +56,8 @@ def run(options: argparse.Namespace) -> int:
 def survey_models(
     models: str | Path | Iterable[str | Path],
     *,
-    features: str | FeatureSet = "box",
-    bound: float | None = None,
-    low: float | None = None,
-    after: str | None = None,
     progress: bool = False,
-    **work: Unpack[asked.WorkOptions],
+    **options: Unpack[asked.SurveyOptions],
 ) -> pd.DataFrame:
     """Several models in one table, each scanned into a folder of its own under ``scans``.
 
@@ -69,8 +65,8 @@ def survey_models(
     ----------
     models : path, name, or several
         Files, folders, hub ids or released models, or .txt files with one a line.
-    features, bound, low, after, progress, **work
-        As for ``softgeom.scan``.
+    progress, **options
+        Where the features lie and how the work is done, as for ``softgeom.scan``.
 
     Returns
     -------
@@ -83,8 +79,8 @@ def survey_models(
         When a .txt file is not a text, or names no model.
     """
     named = [models] if isinstance(models, str | Path) else models
-    sets = {"features": features, "bound": bound, "low": low, "after": after}
-    rows, _ = _surveyed(listed([str(m) for m in named]), sets, work, progress=progress)
+    how = asked.split(options, asked.SetOptions)
+    rows, _ = _surveyed(listed([str(m) for m in named]), *how, progress=progress)
     return _table(rows)
 
 
@@ -166,10 +162,7 @@ def listed(entries: Sequence[str]) -> list[str]:
         if not entry.endswith(".txt"):
             models.append(entry)
             continue
-        try:
-            lines = Path(entry).read_text(encoding="utf-8").splitlines()
-        except UnicodeDecodeError:
-            raise ValueError(f"{entry} is not a text: write one model a line.") from None
+        lines = asked.read_lines(Path(entry), entry, "model")
         named = [name for line in lines if (name := line.partition("#")[0].strip())]
         if not named:
             raise ValueError(f"{entry} names no model: write one a line.")

@@ -113,13 +113,10 @@ class SoftmaxExplorer(Explorer):
     @property
     def pairs(self) -> pd.DataFrame:
         """Which pairs of candidates some x puts before all others, with proofs."""
-        from softgeom.bottleneck.asking import Order, ask
+        from softgeom.bottleneck.asking import ask
+        from softgeom.bottleneck.asking.candidates import above
 
-        who = self.candidates
-        orders = [
-            Order([pair, others] if (others := [i for i in who if i not in pair]) else [pair])
-            for pair in combinations(who, 2)
-        ]
+        orders = [above([pair], self.candidates) for pair in combinations(self.candidates, 2)]
         return ask(self.layer, orders, features=Unbounded()).table
 
     @property

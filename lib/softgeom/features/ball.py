@@ -21,8 +21,36 @@ from softgeom.features.feature_set import (
 from softgeom.rounding import as_floats, exponent, gamma, norm_up, underflow
 
 
+class Round:
+    """What any set can do whose points z fill the ball ``||z||_2 <= radius``."""
+
+    radius: float
+
+    def contains(self, Z: Floats) -> Bools:
+        """Sums of squares with their rounding, in units of the radius."""
+        power = exponent(self.radius)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = np.ldexp(Z, -power)
+            squares = np.einsum("nd,nd->n", scaled, scaled) * (1 + gamma(Z.shape[1] + 2))
+            squares += underflow(Z.shape[1])
+            most = np.ldexp(self.radius, -power) ** 2 * (1 - gamma(4))
+            return np.asarray(np.isfinite(Z).all(axis=1) & (squares <= most))
+
+    def contains_exactly(self, z: Sequence[Fraction]) -> bool:
+        """``sum z_k^2 <= radius^2``."""
+        return sum((v * v for v in z), Fraction(0)) <= Fraction(self.radius) ** 2
+
+    def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
+        """``radius ||v|| <= -c``, squared."""
+        return c <= 0 and Fraction(self.radius) ** 2 * sum(v_k * v_k for v_k in v) <= c * c
+
+    def region(self, dimension: int, has_bias: bool) -> Region:
+        """The ball of z."""
+        return Region(radius=self.radius)
+
+
 @dataclass(frozen=True, eq=False)
-class Ball(FeatureSet):
+class Ball(Round, FeatureSet):
     """``||x||_2 <= radius``. ValueError if the radius is not positive and finite, or float64 would
     change it.
     """
@@ -46,27 +74,11 @@ class Ball(FeatureSet):
         """The ball with these ``fields``."""
         return cls(unhexed(fields["radius"]))
 
-    def contains(self, Z: Floats) -> Bools:
-        """Sums of squares with their rounding, in units of the radius."""
-        return inside_ball(Z, self.radius)
-
-    def contains_exactly(self, z: Sequence[Fraction]) -> bool:
-        """``sum z_k^2 <= radius^2``."""
-        return sum((v * v for v in z), Fraction(0)) <= Fraction(self.radius) ** 2
-
     def support_bound(self, v: Floats, error: Floats) -> tuple[float, float]:
         """``radius (|| |v| + error ||)``, rounded up."""
         norm = float(norm_up(np.abs(v) + error))
         reach = self.radius * norm + (underflow(1) if norm else 0.0)
         return reach, reach
-
-    def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
-        """``radius ||v|| <= -c``, squared."""
-        return ball_support_nonpositive(self.radius, v, c)
-
-    def region(self, dimension: int, has_bias: bool) -> Region:
-        """The ball itself."""
-        return Region(radius=self.radius)
 
     @property
     def extent(self) -> float:
@@ -84,23 +96,3 @@ def positive_radius(radius: float, of: str) -> float:
     if value.ndim or not np.isfinite(value) or value <= 0:
         raise ValueError(f"The radius of {of} must be a positive number, not {radius}.")
     return float(value)
-
-
-def inside_ball(Z: Floats, radius: float) -> Bools:
-    """Which points Z (n, d) certainly have ``||z|| <= radius``, at any scale."""
-    power = exponent(radius)
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = np.ldexp(Z, -power)
-        squares = np.einsum("nd,nd->n", scaled, scaled) * (1 + gamma(Z.shape[1] + 2)) + underflow(
-            Z.shape[1]
-        )
-        return np.asarray(
-            np.isfinite(Z).all(axis=1) & (squares <= np.ldexp(radius, -power) ** 2 * (1 - gamma(4)))
-        )
-
-
-def ball_support_nonpositive(radius: float, v: Sequence[Fraction], c: Fraction) -> bool:
-    """Whether ``radius ||v|| + c <= 0``, comparing squares."""
-    return (
-        c <= 0 and Fraction(radius) ** 2 * sum((value * value for value in v), Fraction(0)) <= c * c
-    )

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softgeom.arrays import Array, Bools, Floats
-from softgeom.features.ball import ball_support_nonpositive, inside_ball, positive_radius
-from softgeom.features.feature_set import FeatureSet, Region, hexed, scale_exactly, unhexed
+from softgeom.arrays import Array, Floats
+from softgeom.features.ball import Round, positive_radius
+from softgeom.features.feature_set import FeatureSet, hexed, scale_exactly, unhexed
 from softgeom.rounding import INFLATE, as_floats, exponent, gamma, norm_up, underflow
 
 ORDER_ONE = 20  # a radius between 2^-20 and 2^20 stays as it is
@@ -20,7 +20,7 @@ BLOCK_BYTES = 64 * 2**20  # rows converted to float64 at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Ellipsoid(FeatureSet):
+class Ellipsoid(Round, FeatureSet):
     """``x = bias + gain * u`` with ``||u||_2 <= radius``: what leaves a final normalisation.
 
     Parameters
@@ -114,14 +114,6 @@ class Ellipsoid(FeatureSet):
         named = {"radius": unhexed(fields["radius"]), "centred": fields["centred"]}
         return cls(unhexed(fields["gain"]), unhexed(fields["bias"]), **named)
 
-    def contains(self, Z: Floats) -> Bools:
-        """Z are points u: those certainly in the ball."""
-        return inside_ball(Z, self.radius)
-
-    def contains_exactly(self, z: Sequence[Fraction]) -> bool:
-        """``sum u_k^2 <= radius^2``."""
-        return sum((v * v for v in z), Fraction(0)) <= Fraction(self.radius) ** 2
-
     @property
     def own_coordinates(self) -> bool:
         """Points are u."""
@@ -165,10 +157,6 @@ class Ellipsoid(FeatureSet):
         most = float(self.bias @ v + np.abs(self.bias) @ error) + reach
         return most + (underflow(2 * d) if self.bias.any() else 0.0), along + reach
 
-    def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
-        """``radius ||v|| <= -c`` for effective v, squared."""
-        return ball_support_nonpositive(self.radius, v, c)
-
     def equalities(self, D: Floats, c: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """``gain * D`` vanishes, or is constant when centred; ``bias.D`` joins the constants."""
         E = D * self.gain
@@ -191,10 +179,6 @@ class Ellipsoid(FeatureSet):
             Fraction(g) * value for g, value in zip(self.gain.tolist(), difference, strict=True)
         ]
         return [value - scaled[-1] for value in scaled[:-1]] if self.centred else scaled
-
-    def region(self, dimension: int, has_bias: bool) -> Region:
-        """The ball of u."""
-        return Region(radius=self.radius)
 
     def effective_rows(self, rows: Array, dtype: Any) -> Array:
         """``w * gain``, centred."""

@@ -110,6 +110,11 @@ class FeatureSet(ABC):
         """x of points Z (n, d), and how far (2-norm) rounding may have moved each: (n, d), (n,)."""
         return Z, np.zeros(len(Z))
 
+    def feature(self, point: Array) -> Floats:
+        """x (d,) of one point z (d,), in float64."""
+        x: Floats = self.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
+        return x
+
     def features_exactly(self, z: Sequence[Fraction]) -> list[Fraction]:
         """x of a point z (d,)."""
         return list(z)

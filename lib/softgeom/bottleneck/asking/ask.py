@@ -19,13 +19,14 @@ from threadpoolctl import threadpool_limits
 
 from softgeom.bottleneck.asking.seek import Sought, seek
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.evidence_file import load_answers, save_answers
+from softgeom.bottleneck.certifying.evidence_file import VERDICTS, load_answers, save_answers
 from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Proof, Unknown, Witness
 from softgeom.bottleneck.problem import QUIET, Problem, make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.scaling import Scaled, in_units
+from softgeom.bottleneck.verdict_table import count_verdicts
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import run_blocks
 
@@ -33,7 +34,6 @@ logger = logging.getLogger("softgeom")
 
 LOGITS = 2**23  # logits held at once by the search
 MOST_TOGETHER = 256  # orders of one block
-VERDICTS = ("possible", "impossible", "undecided")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,7 @@ class Answers:
     @property
     def counts(self) -> dict[str, int]:
         """Number of orders of each verdict."""
-        verdicts: list[str] = [answer.verdict for answer in self.answers]
-        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+        return count_verdicts(self.answers, VERDICTS)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -175,9 +174,7 @@ def _answer(task: _Task, order: Order, found: Sought) -> Answer:
     else:
         evidence, _, steps = decide(task.problem, task.inner, order, found.z)
         method = "programme"
+    evidence = task.units.evidence_back(evidence)
     if isinstance(evidence, Unknown):
-        margin = task.units.margin_back(evidence.bound)
-        return Answer(order, Unknown(margin, evidence.reason), method, steps, margin)
-    if isinstance(evidence, Witness):
-        evidence = Witness(task.units.point_back(evidence.point))
+        return Answer(order, evidence, method, steps, evidence.bound)
     return Answer(order, evidence, method, steps, certify_answer(task.outer, order, evidence))

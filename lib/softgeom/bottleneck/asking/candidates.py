@@ -25,41 +25,10 @@ from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Unknown
+from softgeom.bottleneck.names import Names
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 
 BOX = Box(100.0)
-
-
-def chosen(layer: SoftmaxLayer, names: Iterable[int | str], what: str = "candidates") -> list[int]:
-    """Classes by number or by token, each once, in the given order. ValueError if there are none,
-    one repeats, or the layer has no such class; a token that several classes have is refused.
-    """
-    if isinstance(names, str):
-        one = f"not one text: [{names!r}] holds one"
-        raise ValueError(f"The {what} are a list of class numbers or tokens, {one}.")
-    places: dict[str, list[int]] = {}
-    for i, token in enumerate(layer.tokens or ()):
-        places.setdefault(token, []).append(i)
-    found = []
-    for name in names:
-        whole = isinstance(name, int | np.integer) and not isinstance(name, bool)
-        if isinstance(name, str):
-            there = places.get(name, [])
-            if len(there) != 1:
-                count = f"{len(there) or 'no'} classes have that token: give the number"
-                raise ValueError(f"The {what} hold {name!r}; {count}.")
-            found.append(there[0])
-        elif whole and 0 <= name < layer.classes:
-            found.append(int(name))
-        else:
-            classes = f"the layer has classes 0 to {layer.classes - 1}"
-            raise ValueError(f"The {what} hold {name!r}; {classes}.")
-    if not found:
-        raise ValueError(f"The {what} are empty: name at least one class.")
-    if len(set(found)) < len(found):
-        twice = next(i for i in found if found.count(i) > 1)
-        raise ValueError(f"The {what} name class {twice} ({layer.token(twice)}) more than once.")
-    return found
 
 
 def ask_among(
@@ -74,16 +43,18 @@ def ask_among(
     compete, all by number or token. Asked about are ``classes``, by default the candidates; one
     that is no candidate joins them. Options are those of ``ask``.
     """
-    candidates = chosen(layer, among)
-    asked = candidates if classes is None else chosen(layer, classes, "classes")
-    orders = [first_of(t, candidates) for t in asked]
+    names = Names(layer)
+    candidates = names.find_all(among, "candidates")
+    asked = candidates if classes is None else names.find_all(classes, "classes")
+    orders = [above([[t]], candidates) for t in asked]
     return ask(layer, orders, features=features, n_jobs=n_jobs)
 
 
-def first_of(t: int, candidates: Sequence[int]) -> Order:
-    """The order ``{t} > the other candidates``; without comparisons where there is no other."""
-    others = [i for i in candidates if i != t]
-    return Order([[t], others] if others else [[t]])
+def above(blocks: Sequence[Sequence[int]], candidates: Iterable[int]) -> Order:
+    """The blocks above the other candidates, where there are any."""
+    named = {i for block in blocks for i in block}
+    others = [i for i in candidates if i not in named]
+    return Order([*blocks, others] if others else blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +95,11 @@ def find_prison(
     """An inclusion-minimal set of rivals that imprisons class t, or None if it can win among the
     candidates (default all). ValueError if the question is undecided, or a class does not exist.
     """
-    (t,) = chosen(layer, [t], "classes")
-    order = Order([[t]], rest=True) if among is None else first_of(t, chosen(layer, among))
+    names = Names(layer)
+    t = names.find(t, "the class")
+    order = Order([[t]], rest=True)
+    if among is not None:
+        order = above([[t]], names.find_all(among, "candidates"))
     answer = ask(layer, [order], features=features)[0]
     if answer.verdict == "possible":
         return None
@@ -134,14 +108,14 @@ def find_prison(
     for i in rivals.copy():
         if i not in rivals:
             continue
-        without = ask(layer, [first_of(t, [r for r in rivals if r != i])], features=features)[0]
+        without = ask(layer, [above([[t]], [r for r in rivals if r != i])], features=features)[0]
         if without.verdict == "impossible":
             rivals, answer = _rivals(without), without
         else:
             reasons[i] = without
     # a point at which t beats a larger set without i beats the smaller one without i, too
     checker = Checker(layer, features)
-    orders = {i: first_of(t, [r for r in rivals if r != i]) for i in rivals}
+    orders = {i: above([[t]], [r for r in rivals if r != i]) for i in rivals}
     escapes = [about(checker, reasons[i], order) for i, order in orders.items()]
     proof = about(checker, answer, Order([[t], rivals]))
     return Prison(proof, Answers(layer, features, escapes))

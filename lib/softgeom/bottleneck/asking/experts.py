@@ -27,13 +27,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.asking.ask import VERDICTS, ask
-from softgeom.bottleneck.asking.candidates import BOX, about, chosen, first_of, weighed
+from softgeom.bottleneck.asking.ask import ask
+from softgeom.bottleneck.asking.candidates import BOX, about, above, weighed
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.evidence_file import load_groups, save_groups
+from softgeom.bottleneck.certifying.evidence_file import VERDICTS, load_groups, save_groups
 from softgeom.bottleneck.certifying.kernel import hitting_set, verify_expert
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, EvidenceError, Unknown
+from softgeom.bottleneck.names import Names
+from softgeom.bottleneck.verdict_table import count_verdicts
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
 MOST_QUESTIONS = 2000  # programmes of one expert before it is left undecided
@@ -72,8 +74,7 @@ class Router:
     @property
     def counts(self) -> dict[str, int]:
         """Number of experts of each verdict."""
-        verdicts = [expert.verdict for expert in self.experts]
-        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+        return count_verdicts(self.experts, VERDICTS)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -123,7 +124,8 @@ def ask_experts(
     if not 1 <= k <= layer.classes:
         n = layer.classes
         raise ValueError(f"A router with {n} experts chooses 1 to {n} of them, not {k}.")
-    asked = range(layer.classes) if experts is None else chosen(layer, experts, "experts")
+    every = range(layer.classes)
+    asked = every if experts is None else Names(layer).find_all(experts, "experts")
     return Router(layer, features, [_decide(layer, e, k, features, most) for e in asked])
 
 
@@ -141,7 +143,7 @@ class _Search:
         """``{e} > all but those ahead``: a point with at most k - 1 ahead, or None and a prison."""
         self.left -= 1
         others = [i for i in range(self.layer.classes) if i != self.e and i not in ahead]
-        order = first_of(self.e, others)
+        order = above([[self.e]], others)
         answer = ask(self.layer, [order], features=self.features)[0]
         evidence = answer.evidence
         if isinstance(evidence, Unknown):
@@ -153,9 +155,8 @@ class _Search:
         if len(ahead) < self.k:
             return answer
         # fewer may be ahead at this point than were allowed to be
-        point = evidence.point.astype(np.float64)[None]
-        y = self.checker.logits(self.features.features_at(point)[0][0])
-        order = first_of(self.e, np.flatnonzero(y < y[self.e]).tolist())
+        y = self.checker.logits(self.features.feature(evidence.point))
+        order = above([[self.e]], np.flatnonzero(y < y[self.e]).tolist())
         few = self.layer.classes - len(order.named) < self.k
         won = few and self.checker.margin(order, evidence.point) > 0
         return about(self.checker, answer, order) if won else None

@@ -28,8 +28,9 @@ from numpy.typing import ArrayLike
 
 from softgeom.arrays import Ints
 from softgeom.bottleneck.asking.ask import Answers, ask
-from softgeom.bottleneck.asking.candidates import BOX, chosen
+from softgeom.bottleneck.asking.candidates import BOX
 from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.names import Names
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
 THRESHOLD = "(threshold)"
@@ -53,7 +54,8 @@ def ask_label_sets(
     empty set is one. Answers are about ``with_threshold(layer)``, in which class n is the
     threshold; options are those of ``ask``.
     """
-    orders = [_pattern(layer, labels) for labels in sets]
+    names = Names(layer)
+    orders = [_pattern(names, labels) for labels in sets]
     return ask(with_threshold(layer), orders, features=features, n_jobs=n_jobs)
 
 
@@ -84,8 +86,8 @@ def changes(pattern: ArrayLike) -> int | Ints:
     return (on != np.roll(on, 1, axis=-1)).sum(axis=-1)
 
 
-def _pattern(layer: SoftmaxLayer, labels: Iterable[int | str]) -> Order:
-    listed = list(labels) if not isinstance(labels, str) else labels
-    on = chosen(layer, listed, "labels of a set") if len(listed) else []
-    off = sorted(set(range(layer.classes)) - set(on))
-    return Order([block for block in (on, [layer.classes], off) if block])
+def _pattern(names: Names, labels: Iterable[int | str]) -> Order:
+    listed, classes = labels if isinstance(labels, str) else list(labels), names.layer.classes
+    on = names.find_all(listed, "labels of a set") if listed else []
+    off = sorted(set(range(classes)) - set(on))
+    return Order([block for block in (on, [classes], off) if block])

@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from softgeom.bottleneck.asking.ask import Answers, ask
-from softgeom.bottleneck.asking.candidates import BOX, chosen
+from softgeom.bottleneck.asking.candidates import BOX
 from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.names import Names
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
 
@@ -32,15 +33,10 @@ def ask_rankings(
     progress: bool = False,
 ) -> Answers:
     """For each ranking, k classes by number or token, best first, whether it can be the top k of
-    all classes; options are those of ``ask``. ValueError if a ranking is empty, longer than the
-    layer has classes, or names a class twice or one that does not exist.
+    all classes; options are those of ``ask``. ValueError if a ranking is empty, or names a class
+    twice or one that does not exist.
     """
-    orders = [Order([[i] for i in _ranked(layer, ranking)], rest=True) for ranking in rankings]
+    names = Names(layer)
+    ranked = (names.find_all(ranking, "a ranking") for ranking in rankings)
+    orders = [Order([[i] for i in classes], rest=True) for classes in ranked]
     return ask(layer, orders, features=features, n_jobs=n_jobs, progress=progress)
-
-
-def _ranked(layer: SoftmaxLayer, ranking: Sequence[int | str]) -> list[int]:
-    if not 1 <= len(ranking) <= layer.classes:
-        names = f"A ranking names 1 to {layer.classes} classes of this layer"
-        raise ValueError(f"{names}, not {len(ranking)}.")
-    return chosen(layer, ranking, "classes of a ranking")

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softgeom.bottleneck.asking.ask import Answers, ask
-from softgeom.bottleneck.asking.candidates import chosen
 from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Ball, SoftmaxLayer
@@ -55,8 +55,8 @@ def ask_together(
     """For each set of documents, whether some query ranks exactly these before all others.
     ValueError if a set is empty, names a document twice, or one that the index does not have.
     """
-    named = (chosen(index, documents, "documents of a set") for documents in sets)
-    orders = [Order([documents], rest=True) for documents in named]
+    names = Names(index)
+    orders = [Order([names.find_all(some, "documents of a set")], rest=True) for some in sets]
     return ask(_unbiased(index), orders, features=QUERIES, n_jobs=n_jobs)
 
 

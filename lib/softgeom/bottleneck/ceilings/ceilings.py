@@ -18,10 +18,10 @@ found so far are tried on all open classes, one product for all, before anything
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from softgeom.arrays import Array, Floats, Ints, Singles
+from softgeom.bottleneck.blocks import block_path, finished
 from softgeom.bottleneck.ceilings import ceilings_file
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descents, Program, make_program
 from softgeom.bottleneck.ceilings.polish import polish
-from softgeom.bottleneck.certifying.evidence_file import DAMAGE, read_members
-from softgeom.bottleneck.problem import make_problem
+from softgeom.bottleneck.certifying.evidence_file import DAMAGE, identity, read_members
+from softgeom.bottleneck.problem import chosen_classes, make_problem
 from softgeom.bottleneck.searching.ascent import far_points
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.parallel import Backend, run_blocks
@@ -150,16 +151,19 @@ def ceilings(
     ValueError if a class is out of range or given twice, ``gap`` is not positive, or the feature
     set does not fit the layer.
     """
-    chosen = _chosen(layer, classes)
+    chosen = np.sort(chosen_classes(layer, classes))
+    if not len(chosen):
+        raise ValueError("classes names none: give at least one.")
     if not gap > 0 or not math.isfinite(gap):
         raise ValueError(f"gap is a positive number of nats, not {gap}.")
     features.check(layer.dimension)
     folder = None if checkpoint is None else Path(checkpoint).absolute()
-    task = _Task(layer, features, gap, folder, np.zeros((0, layer.dimension), np.float32))
+    key = {} if folder is None else identity(layer)
+    task = _Task(layer, features, gap, folder, key, np.zeros((0, layer.dimension), np.float32))
     rng = np.random.default_rng(seed)
     first = np.sort(rng.choice(chosen, min(SEEDS, len(chosen)), replace=False))
     seeds = ceiling_block(task, first)
-    task = _Task(layer, features, gap, folder, seeds[0].astype(np.float32))
+    task = replace(task, seeds=seeds[0].astype(np.float32))
     blocks = [(chosen[n : n + BLOCK],) for n in range(0, len(chosen), BLOCK)]
     how: Any = {"n_jobs": n_jobs, "backend": backend, "address": address, "shared": task}
     title = "bounding probabilities" if progress else None
@@ -227,6 +231,7 @@ class _Task:
     features: FeatureSet
     gap: float
     checkpoint: Path | None
+    key: dict[str, Any]  # identity of the layer, where there is a checkpoint
     seeds: Singles
 
 
@@ -235,15 +240,15 @@ Part = tuple[Array, Ints, Ints, Floats, Floats]
 
 def ceiling_block(task: _Task, classes: Ints) -> Part:
     """Points (m, d) of a block, which is whose (n,), looks (n,), ceilings (n,), reached (n,)."""
-    kept = None if task.checkpoint is None else _block_path(task, classes)
-    found = None if kept is None else _read_block(kept, len(classes), task.layer.dimension)
-    if found is None:
-        found = _search(task, classes)
-        if kept is not None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with whole(kept) as fresh, fresh.open("wb") as file:
-                np.savez(file, points=found[0], at=found[1], looks=found[2])
-    points, at, looks = found
+    work = partial(_search, task, classes)
+    if task.checkpoint is None:
+        points, at, looks = work()
+    else:
+        seeds = hashlib.sha256(task.seeds.tobytes()).hexdigest()
+        options = f"ceilings {task.gap} {seeds}"
+        path = block_path(task.checkpoint, task.key, options, task.features, classes)
+        sizes: Any = {"n": len(classes), "d": task.layer.dimension}
+        points, at, looks = finished(path, partial(_read_block, **sizes), work, _write_block)
     ceiling, reached = Certifier(task.layer, task.features).ceilings(points, classes, at)
     # what is written holds on any machine: its rounding may differ by a few units
     ceiling = np.minimum(1.0, ceiling * (1 + MACHINES))
@@ -334,21 +339,6 @@ class _Pool:
         return self.Z[used], at.astype(np.intp)
 
 
-def _chosen(layer: SoftmaxLayer, classes: ArrayLike | None) -> Ints:
-    if classes is None:
-        return np.arange(layer.classes)
-    given = np.atleast_1d(np.asarray(classes))
-    if given.dtype.kind not in "iu" or given.ndim != 1 or not given.size:
-        raise ValueError("classes is a list of class numbers, at least one.")
-    if given.min() < 0 or given.max() >= layer.classes:
-        span = f"{given.min()} to {given.max()}"
-        raise ValueError(f"classes lie between 0 and {layer.classes - 1}, not {span}.")
-    chosen, count = np.unique(given, return_counts=True)
-    if (count > 1).any():
-        raise ValueError(f"class {chosen[count > 1][0]} is given twice.")
-    return chosen.astype(np.intp)
-
-
 def _target(layer: SoftmaxLayer, n: int, given: Target_) -> Target:
     where = f"target {n}"
     if isinstance(given, dict):
@@ -368,26 +358,22 @@ def _target(layer: SoftmaxLayer, n: int, given: Target_) -> Target:
     return Target(index.astype(np.intp), weights)
 
 
-def _block_path(task: _Task, classes: Ints) -> Path:
-    digest = hashlib.sha256(json.dumps([task.features.to_json(), task.gap]).encode())
-    for array in (task.layer.W, task.layer.bias, task.seeds, classes):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    assert task.checkpoint is not None
-    return task.checkpoint / f"ceilings-{digest.hexdigest()[:32]}.npz"
-
-
-def _read_block(path: Path, n: int, d: int) -> tuple[Array, Ints, Ints] | None:
-    """The points of a finished block; None where there are none that fit."""
+def _read_block(path: Path, n: int, d: int) -> tuple[Array, Ints, Ints]:
+    """The points of a finished block; ValueError where they do not fit."""
     try:
         points, at, looks = read_members(path, ("points", "at", "looks")).values()
-    except DAMAGE:
-        return None
+    except DAMAGE as error:
+        raise ValueError(str(error)) from error
     fits = points.ndim == 2 and points.shape[1] == d and at.shape == looks.shape == (n,)
-    if not fits or points.dtype.kind != "f" or at.dtype.kind != "i" or looks.dtype.kind != "i":
-        return None
-    if not np.isfinite(points).all() or at.min() < 0 or at.max() >= len(points):
-        return None
+    fits = fits and (points.dtype.kind, at.dtype.kind, looks.dtype.kind) == ("f", "i", "i")
+    if not fits or not np.isfinite(points).all() or not 0 <= at.min() <= at.max() < len(points):
+        raise ValueError("its points do not fit")
     return points, at.astype(np.intp), looks.astype(np.intp)
+
+
+def _write_block(path: Path, found: tuple[Array, Ints, Ints]) -> None:
+    with whole(path) as fresh, fresh.open("wb") as file:
+        np.savez(file, points=found[0], at=found[1], looks=found[2])
 
 
 __all__ = ["Ceilings", "ceiling_block", "ceilings", "floor"]

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from softgeom.arrays import Array, Floats, Ints, Singles
+from softgeom.bottleneck.problem import round_inwards
 from softgeom.layer import FeatureSet, SoftmaxLayer, Unbounded
 
 MEMORY = 10  # pairs of steps and changes of the gradient that stand for the Hessian
@@ -144,11 +145,7 @@ def make_program(layer: SoftmaxLayer, features: FeatureSet, trust: float = 1e3) 
     else:
         assert shape.low is not None
         assert shape.high is not None
-        low, high = shape.low.astype(np.float32), shape.high.astype(np.float32)
-        # rounded inwards, so that no point at a bound lies outside
-        low = np.where(low < shape.low, np.nextafter(low, np.float32(np.inf)), low)
-        high = np.where(high > shape.high, np.nextafter(high, np.float32(-np.inf)), high)
-        region = Region(low, high)
+        region = Region(*round_inwards(shape.low, shape.high, np.float32))
     return Program(W, b, region, replace(region))
 
 

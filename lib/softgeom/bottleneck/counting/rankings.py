@@ -15,8 +15,7 @@ into
     sum_k l_k (w[pi_k+1] - w[pi_k]) = 0   with   sum_k l_k (b[pi_k+1] - b[pi_k]) <= 0,
 
 for then the increases of y along the ranking, all positive by (3), would combine to a number that
-is not. `decide_ranking` returns the feature vector or the weights, either of them checked in
-fractions: the linear programme proposes, it does not judge.
+is not. `decide_ranking` returns the feature vector or the weights, either of them in fractions.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-from scipy.optimize import linprog
-
 from softgeom.bottleneck.counting.arrangement import (
     Point,
     braid_arrangement,
     exact_layer,
     visit_regions,
 )
+from softgeom.bottleneck.proving.exact import decide_region
+from softgeom.layer import Unbounded
 
 __all__ = [
     "RankingVerdict", "decide_ranking", "effective_shape", "feasible_rankings", "rank_classes",
@@ -43,7 +41,7 @@ __all__ = [
 
 Ranking = tuple[int, ...]
 
-SUPPORT = 1e-9  # share of their sum below which weights are taken for zeros, to be checked exactly
+SECONDS = 60.0  # of one ranking
 
 
 @dataclass(frozen=True)
@@ -108,33 +106,23 @@ def feasible_rankings(W: Any, b: Any = None) -> dict[Ranking, Point]:
 
 
 def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerdict:
-    """Decide whether a layer realises a ranking, by a linear programme whose answer is then proven
-    in fractions.
-
-    The programme maximises the smallest step, capped at one: t subject to (w[pi_k+1] - w[pi_k]).x +
-    b[pi_k+1] - b[pi_k] >= t. Its dual solution names the steps that contradict each other.
-    ValueError if the ranking is no permutation of the classes; ArithmeticError if neither answer
-    could be proven, which needs weights that differ by little more than rounding errors.
+    """Decide whether a layer realises a ranking, by the simplex method in fractions: features at
+    which every step rises, or the weights with which the steps contradict each other. ValueError if
+    the ranking is no permutation of the classes; TooLargeError where fractions take too long.
     """
     rows, bias = exact_layer(W, b)
     order = tuple(int(c) for c in ranking)
     if sorted(order) != list(range(len(rows))):
         classes = f"the {len(rows)} classes 0 ... {len(rows) - 1}"
         raise ValueError(f"the ranking {order} is no permutation of {classes}.")
-    normals, offsets = _steps(order, rows, bias)
-    if not normals:
+    if len(order) == 1:
         return RankingVerdict(order, True, x=(Fraction(0),) * len(rows[0]))
-    A, c = np.array(normals, dtype=float), np.array(offsets, dtype=float)
-    x, duals = _largest_smallest_step(A, c)
-    candidates = [RankingVerdict(order, True, x=tuple(map(Fraction, x)))]
-    weights = _exact_weights(normals, duals)
-    if weights is not None:
-        candidates.append(RankingVerdict(order, False, weights=weights))
-    for verdict in candidates:
-        if verdict.verify(W, b):
-            return verdict
-    close = f"the ranking {order} is too close to call in floating point"
-    raise ArithmeticError(f"{close}; ask feasible_rankings instead.")
+    normals, offsets = _steps(order, rows, bias)
+    steps = [list(normal) for normal in normals]
+    x, weights = decide_region(Unbounded(), steps, list(offsets), True, SECONDS)
+    if x is None:
+        return RankingVerdict(order, False, weights=tuple(weights))
+    return RankingVerdict(order, True, x=tuple(x))
 
 
 def effective_shape(W: Any, b: Any = None) -> tuple[int, bool]:
@@ -150,8 +138,8 @@ def effective_shape(W: Any, b: Any = None) -> tuple[int, bool]:
     rows, bias = exact_layer(W, b)
     relative = [[p - q for p, q in zip(row, rows[0], strict=True)] for row in rows[1:]]
     with_bias = [[*row, c - bias[0]] for row, c in zip(relative, bias[1:], strict=True)]
-    dimension = len(_row_reduce(relative)[1])
-    return dimension, len(_row_reduce(with_bias)[1]) > dimension
+    dimension = _rank(relative)
+    return dimension, _rank(with_bias) > dimension
 
 
 def _steps(ranking: Ranking, rows: Sequence[Point], bias: Point) -> tuple[list[Point], Point]:
@@ -165,59 +153,16 @@ def _dot(a: Sequence[Fraction], x: Sequence[Fraction]) -> Fraction:
     return sum((p * q for p, q in zip(a, x, strict=True)), Fraction(0))
 
 
-def _largest_smallest_step(
-    normals: np.ndarray, offsets: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Maximise t <= 1 with normals x + offsets >= t: x (d,), dual weights (C - 1,)."""
-    # the sign of a step does not depend on its length, the solver's tolerances do
-    scale = np.linalg.norm(np.column_stack([normals, offsets]), axis=1)
-    scale[scale == 0] = 1.0
-    A, c = normals / scale[:, None], offsets / scale
-    steps, d = A.shape
-    solution = linprog(
-        np.append(np.zeros(d), -1.0),
-        A_ub=np.column_stack([-A, np.ones(steps)]),
-        b_ub=c,
-        bounds=[(None, None)] * d + [(None, 1.0)],
-        method="highs",
-    )
-    if solution.status != 0:
-        what = "the linear programme of a ranking stopped without an optimum"
-        raise ArithmeticError(f"{what}: {solution.message}")
-    return solution.x[:d], np.maximum(-solution.ineqlin.marginals, 0.0) / scale
-
-
-def _exact_weights(normals: Sequence[Point], duals: np.ndarray) -> Point | None:
-    """The one relation between the normals on the duals' support; None if not unique."""
-    support = [k for k, weight in enumerate(duals) if weight > SUPPORT * duals.sum()]
-    if not support:
-        return None
-    columns = [[normals[k][i] for k in support] for i in range(len(normals[0]))]  # (d, support)
-    reduced, pivots = _row_reduce(columns)
-    free = [k for k in range(len(support)) if k not in pivots]
-    if len(free) != 1:
-        return None
-    weights = [Fraction(0)] * len(normals)
-    weights[support[free[0]]] = Fraction(1)
-    for row, pivot in zip(reduced, pivots, strict=False):
-        weights[support[pivot]] = -row[free[0]]
-    return tuple(weights)
-
-
-def _row_reduce(matrix: Sequence[Sequence[Fraction]]) -> tuple[list[list[Fraction]], list[int]]:
-    """Reduced row echelon form, and the columns of its pivots."""
-    rows = [list(row) for row in matrix]
-    pivots: list[int] = []
+def _rank(matrix: Sequence[Sequence[Fraction]]) -> int:
+    """By Gauss's elimination."""
+    rows, rank = [list(row) for row in matrix], 0
     for column in range(len(rows[0]) if rows else 0):
-        top = len(pivots)
-        found = next((i for i in range(top, len(rows)) if rows[i][column]), None)
-        if found is None:
-            continue
-        rows[top], rows[found] = rows[found], rows[top]
-        rows[top] = [value / rows[top][column] for value in rows[top]]
-        for i, row in enumerate(rows):
-            if i != top and row[column]:
-                pairs = zip(row, rows[top], strict=True)
-                rows[i] = [value - row[column] * pivot for value, pivot in pairs]
-        pivots.append(column)
-    return rows, pivots
+        pivot = next((row for row in rows[rank:] if row[column]), None)
+        if pivot is not None:
+            rows.remove(pivot)
+            rows.insert(rank, pivot)
+            rank += 1
+            for i in range(rank, len(rows)):
+                share = rows[i][column] / pivot[column]
+                rows[i] = [p - share * q for p, q in zip(rows[i], pivot, strict=True)]
+    return rank

@@ -60,7 +60,7 @@ def decide_exactly(
         for row, constant in map(difference, working[len(D) :]):
             D.append(row)
             c.append(constant)
-        z, weights = decide_region(layer, features, D, c, deadline - time.monotonic())
+        z, weights = decide_region(features, D, c, layer.b is not None, deadline - time.monotonic())
         if z is None:
             used = [n for n, weight in enumerate(weights) if weight]
             codes = np.array([working[n] for n in used], dtype=np.intp)
@@ -115,11 +115,12 @@ def split(codes: Ints, classes: int) -> tuple[Ints, Ints]:
 
 
 def decide_region(
-    layer: SoftmaxLayer, features: FeatureSet, D: list[Row], c: Row, seconds: float
+    features: FeatureSet, D: list[Row], c: Row, has_bias: bool, seconds: float
 ) -> tuple[Row | None, Row]:
-    """A z at which the working set holds, or None and the weights that say why there is none."""
-    has_bias = layer.b is not None
-    region = features.region(layer.dimension, has_bias)
+    """A z at which ``D z + c > 0``, for k rows D of d fractions, or None and the weights (k,) that
+    say why there is none. TooLargeError after ``seconds``.
+    """
+    region = features.region(len(D[0]), has_bias)
     if region.radius is not None:
         return _decide_ball(Fraction(region.radius), D, c, seconds)
     assert region.low is not None

@@ -16,7 +16,7 @@ look, hence at the cost of one ``W @ W.T``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,13 +26,13 @@ import numpy as np
 from softgeom.arrays import Floats, Ints, Singles
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.searching.look import Look, look
-from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 if TYPE_CHECKING:
     from softgeom.bottleneck.searching.device import Device
 
 GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
 MOST_STEPS = 80  # of one climb
+TEMPERATURE = 0.05  # of the smoothed margin, relative to the spread of the rivals' logits
 GROUP_BYTES = 2**20  # working sets climbed together: small enough for the second-level cache
 
 
@@ -113,19 +113,24 @@ def _climb_groups(
     steps: int,
 ) -> tuple[Singles, Singles]:
     """Climb with working sets of like size together: points (n, D), best rivals' leads (n,)."""
-    sizes = np.array([len(rivals) for rivals in working])
-    order, result, start = np.argsort(sizes, kind="stable"), Z.copy(), 0
+    sizes, result = np.array([len(rivals) for rivals in working]), Z.copy()
     lead = np.full(len(Z), np.inf, np.float32)
-    while start < len(order):
-        width = int(sizes[order[start]])
-        count = max(1, group_bytes // (4 * max(1, width) * Z.shape[1]))
-        group = order[start : start + count]
-        start += len(group)
-        width = int(sizes[group].max())
+    for group, width in of_like_size(sizes, group_bytes // (4 * Z.shape[1])):
         # shorter working sets are padded with their first rival, which changes no maximum
         padded = [np.append(working[n], np.full(width - sizes[n], working[n][0])) for n in group]
         result[group], lead[group] = ascend(Z[group], classes[group], np.stack(padded), steps)
     return result, lead
+
+
+def of_like_size(sizes: Ints, rows: int) -> Iterator[tuple[Ints, int]]:
+    """Positions of sets of ``sizes`` (n,), a group of like size at a time, which hold about so many
+    rows together, and the largest size in the group.
+    """
+    order, start = np.argsort(sizes, kind="stable"), 0
+    while start < len(order):
+        group = order[start : start + max(1, rows // max(1, int(sizes[order[start]])))]
+        start += len(group)
+        yield group, int(sizes[group].max())
 
 
 def _ascend(
@@ -135,3 +140,26 @@ def _ascend(
     A = problem.rows(index) - problem.rows(classes)[:, None]
     c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
     return polyak_ascent(np, A, c, Z, problem.project, steps)
+
+
+def polyak_ascent(
+    xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int
+) -> tuple[Any, Any]:
+    """Polyak steps of g classes at once, in the arrays of ``xp`` (NumPy or PyTorch), from Z (g, D):
+    the best point of each, projected to the region, and the lead of its best rival there, negative
+    where the class wins. A (g, k, D) and c (g, k), float32, are the rows and biases of each class's
+    rivals minus its own.
+    """
+    best, best_lead = Z + 0, xp.full_like(Z[:, 0], float("inf"))
+    for _ in range(steps):
+        lead = xp.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
+        worst = xp.amax(lead, 1)
+        better = worst < best_lead
+        best_lead[better], best[better] = worst[better], Z[better]
+        target = (worst - lead.sum(1) / lead.shape[1]).clip(1e-12) * TEMPERATURE
+        p = xp.exp((lead - worst[:, None]) / target[:, None])
+        p /= p.sum(1)[:, None]
+        g = xp.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
+        step = (worst.clip(0) + target) / xp.einsum("gd,gd->g", g, g).clip(1e-30)
+        Z = project(Z - step[:, None] * g)
+    return best, best_lead

@@ -23,8 +23,8 @@ import numpy as np
 
 from softgeom.arrays import Array, Ints
 from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.searching.ascent import polyak_ascent
 from softgeom.bottleneck.searching.look import Look
-from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 SINGLE = ("cpu", "cuda")  # kinds of devices whose single precision is IEEE's
 TILE_BYTES = 256 * 2**20  # logits held at once: a device wants larger products than a cache does
