@@ -60,7 +60,7 @@ def test_a_notebook_with_claims_says_what_is_seen(path):
 
 
 def test_parameter_files_fit():
-    """As `make check-params` asks before anything runs."""
+    """As `make all` asks before anything runs."""
     assert [parameters.read(path.stem, name) for path in NOTEBOOKS for name in profiles.BUILT_IN]
 
 

@@ -6,11 +6,18 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from compendium import paths, strip
 from softgeom.commands.boundary import guarded
 from softgeom.orphans import end_with_make
+
+_PROFILE = "smoke, default, models, hour, paper, or own/NAME for params/own/NAME.yaml"
+
+# name -> what it does, and its arguments; one given as a text is what make passes in this variable
+_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int | None], dict[str, Any]]] = {}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,135 +25,59 @@ def main(arguments: list[str] | None = None) -> int:
     (`softgeom.commands.boundary`).
     """
     strip.skip_rfc3987_import()  # papermill and the site read notebooks, too
-    options = _parser().parse_args(arguments)
-    if options.action is not _all:  # which forks, and so has no thread
+    parser = argparse.ArgumentParser(prog="python -m compendium", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    for name, (action, given) in _COMMANDS.items():
+        sub = commands.add_parser(name, help=action.__doc__)
+        sub.set_defaults(action=action)
+        profile = os.environ.get("SOFTGEOM_PROFILE") or "default"
+        sub.add_argument("--profile", default=profile, help=_PROFILE)
+        for argument, how in given.items():
+            if isinstance(how, str):  # by the environment no shell reads it as code
+                optional = {} if argument.startswith("-") else {"nargs": "?"}
+                how = optional | {"default": os.environ.get(how, "")}
+            sub.add_argument(argument, **how)
+    options = parser.parse_args(arguments)
+    if options.action is not all_:  # which forks, and so has no thread
         end_with_make()
     return guarded(lambda: options.action(options) or 0, "error")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m compendium", description=__doc__)
-    commands = parser.add_subparsers(required=True)
+def _command(arguments: dict[str, Any] | None = None) -> Callable[[Any], Any]:
+    """Make a function a command of its name; its docstring is the help."""
 
-    def command(name: str, action, help: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=help)
-        sub.add_argument(
-            "--profile",
-            default=os.environ.get("SOFTGEOM_PROFILE") or "default",
-            help="smoke, default, models, hour, paper, or own/NAME for params/own/NAME.yaml",
-        )
-        sub.set_defaults(action=action)
-        return sub
+    def register(action: Any) -> Any:
+        _COMMANDS[action.__name__.strip("_").replace("_", "-")] = action, arguments or {}
+        return action
 
-    command(
-        "run", _run, "execute one notebook; the environment variable PARAMS changes parameters"
-    ).add_argument("name")
-    every = command("all", _all, "execute notebooks that are not up to date, and what they need")
-    every.add_argument("names", nargs="*", help="notebooks or chapters; all when none is named")
-    every.add_argument("--jobs", type=int, default=2, help="how many at a time")
-    command("check-params", _check_params, "check the parameters of every notebook in a profile")
-    command(
-        "check",
-        _check,
-        "compare results with the papers' numbers, and verdicts with the committed ones",
-    )
-    render = command(
-        "render-readme",
-        _render_readme,
-        "write recorded numbers into README.md and docs, the gallery, the verdicts, codecheck.yml",
-    )
-    render.add_argument("--check", action="store_true", help="only say which are not up to date")
-    command("report", _report, "build the site from the executed notebooks")
-    chosen = command(
-        "claims", _claims, "print claims: the source's sentence beside ours, the rule, the verdict"
-    )
-    chosen.add_argument(
-        "chosen",
-        nargs="*",
-        default=shlex.split(os.environ.get("ONLY", "")),
-        help="papers (003), notebooks (24_robustness) or ids; all when none is named",
-    )
-    command(
-        "check-claims",
-        _check_claims,
-        "check the register, its pointers, and what notebooks pass to it",
-    )
-    pointer = command("pointer", _pointer, "find the pointer of a sentence of a source")
-    _given(pointer, "paper", "PAPER")
-    _given(pointer, "sentence", "SENTENCE")
-    _given(command("why", _why, "say why make would run a notebook, or not"), "name", "NAME")
-    derived = command("edges", _edges, "draw which notebook needs which (Mermaid)")
-    derived.add_argument(
-        "--check",
-        action="store_true",
-        help="only compare with what executed notebooks were seen to read",
-    )
-    command("site", _site, "build the site from the committed results; nothing is executed")
-    scan = command("scan", _scan, "scan a model and write its report as a notebook")
-    _given(scan, "model", "MODEL")
-    scan.add_argument("--out", default=os.environ.get("OUT"))
-    scan.add_argument(
-        "--arguments",
-        default=os.environ.get("ARGS", ""),
-        help="options of softgeom scan, in one word",
-    )
-    return parser
+    return register
 
 
-def _given(parser: argparse.ArgumentParser, name: str, variable: str) -> None:
-    """An argument that make passes by the environment, where no shell reads it as code."""
-    parser.add_argument(name, nargs="?", default=os.environ.get(variable, ""))
-
-
-def _run(options: argparse.Namespace) -> int:
+@_command({"name": {}})
+def run(options: argparse.Namespace) -> int:
+    """execute one notebook; the environment variable PARAMS changes parameters"""
     from compendium import runner
 
     return runner.run_alone(options.name, options.profile, os.environ.get("PARAMS", ""))
 
 
-def _all(options: argparse.Namespace) -> None:
+@_command(
+    {
+        "names": {"nargs": "*", "help": "notebooks or chapters; all when none is named"},
+        "--jobs": {"type": int, "default": 2, "help": "how many at a time"},
+    }
+)
+def all_(options: argparse.Namespace) -> None:
+    """execute notebooks that are not up to date, and what they need"""
     from compendium import schedule
 
     overrides = os.environ.get("PARAMS", "")
     schedule.run(options.names, options.profile, max(1, options.jobs), overrides)
 
 
-def _check_params(options: argparse.Namespace) -> None:
-    from compendium import parameters
-
-    parameters.check(options.profile)
-
-
-def _claims(options: argparse.Namespace) -> None:
-    from compendium import telling
-
-    print(telling.render(options.chosen))
-
-
-def _check_claims(options: argparse.Namespace) -> None:
-    from compendium import claims
-
-    register, faults = claims.read(paths.root() / "claims")
-    misuses, unknown = claims.check(register, paths.notebooks())
-    faults += claims.faults_of_pointers(register) + misuses
-    for line in unknown:
-        print(f"note: {line}")
-    for line in faults:
-        print(line, file=sys.stderr)
-    if faults:
-        raise ValueError(f"{len(faults)} faults in the register, its pointers or its calls")
-    examples = sum(len(claim.examples) for claim in register.values())
-    print(f"{len(register)} claims, {examples} examples: all sound")
-
-
-def _pointer(options: argparse.Namespace) -> None:
-    from compendium import claims
-
-    found, times = claims.find(options.paper, options.sentence)
-    print(f"sentence: {found}" + (f"  # occurs {times} times" if times > 1 else ""))
-
-
-def _check(options: argparse.Namespace) -> int:
+@_command()
+def check(options: argparse.Namespace) -> int:
+    """compare results with the papers' numbers, and verdicts with the committed ones"""
     from compendium import agreement, check, findings, runs
 
     rows = check.compare(options.profile)
@@ -163,7 +94,9 @@ def _check(options: argparse.Namespace) -> int:
     return int(any(row.verdict == "DIFFERENT" for row in rows) or bool(changes or disagreeing))
 
 
-def _render_readme(options: argparse.Namespace) -> None:
+@_command({"--check": {"action": "store_true", "help": "only say which are not up to date"}})
+def render_readme(options: argparse.Namespace) -> None:
+    """write recorded numbers into README.md and docs, the gallery, the verdicts, codecheck.yml"""
     from compendium.pages import rendered
 
     if not options.check:
@@ -172,7 +105,9 @@ def _render_readme(options: argparse.Namespace) -> None:
         raise ValueError(f"{', '.join(stale)} do not show the committed results: run `make readme`")
 
 
-def _report(options: argparse.Namespace) -> None:
+@_command()
+def report(options: argparse.Namespace) -> None:
+    """build the site from the executed notebooks"""
     # Sphinx and pandas' readers are not needed by the other commands
     from compendium.pages import report
 
@@ -180,19 +115,60 @@ def _report(options: argparse.Namespace) -> None:
     print(f"the report: {page.relative_to(paths.root())}")
 
 
-def _site(options: argparse.Namespace) -> None:
+@_command()
+def site(options: argparse.Namespace) -> None:
+    """build the site from the committed results; nothing is executed"""
     from compendium.pages import report
 
     print(f"the site: {report.build_committed().relative_to(paths.root())}")
 
 
-def _why(options: argparse.Namespace) -> None:
+@_command({"chosen": {"nargs": "*", "help": "papers (003), notebooks or ids; all by default"}})
+def claims(options: argparse.Namespace) -> None:
+    """print claims: the source's sentence beside ours, the rule, the verdict"""
+    from compendium import telling
+
+    print(telling.render(options.chosen or shlex.split(os.environ.get("ONLY", ""))))
+
+
+@_command()
+def check_claims(options: argparse.Namespace) -> None:
+    """check the register, its pointers, and what notebooks pass to it"""
+    from compendium import claims
+
+    register, faults = claims.read(paths.root() / "claims")
+    misuses, unknown = claims.check(register, paths.notebooks())
+    faults += claims.faults_of_pointers(register) + misuses
+    for line in unknown:
+        print(f"note: {line}")
+    for line in faults:
+        print(line, file=sys.stderr)
+    if faults:
+        raise ValueError(f"{len(faults)} faults in the register, its pointers or its calls")
+    examples = sum(len(claim.examples) for claim in register.values())
+    print(f"{len(register)} claims, {examples} examples: all sound")
+
+
+@_command({"paper": "PAPER", "sentence": "SENTENCE"})
+def pointer(options: argparse.Namespace) -> None:
+    """find the pointer of a sentence of a source"""
+    from compendium import claims
+
+    found, times = claims.find(options.paper, options.sentence)
+    print(f"sentence: {found}" + (f"  # occurs {times} times" if times > 1 else ""))
+
+
+@_command({"name": "NAME"})
+def why(options: argparse.Namespace) -> None:
+    """say why make would run a notebook, or not"""
     from compendium import why
 
     print(why.explain(options.name, options.profile))
 
 
-def _edges(options: argparse.Namespace) -> None:
+@_command({"--check": {"action": "store_true", "help": "only compare with what runs read"}})
+def edges(options: argparse.Namespace) -> None:
+    """draw which notebook needs which (Mermaid)"""
     from compendium import schedule, why
 
     if not options.check:
@@ -212,10 +188,9 @@ def _edges(options: argparse.Namespace) -> None:
     )
 
 
-def _scan(options: argparse.Namespace) -> int:
-    """`softgeom scan` with every option as it was given (ARGS), then its pictures as a notebook
-    beside the results.
-    """
+@_command({"model": "MODEL", "--out": "OUT", "--arguments": "ARGS"})
+def scan(options: argparse.Namespace) -> int:
+    """scan a model and write its report as a notebook"""
     from compendium import parameters, profiles, runner
     from softgeom import commands
     from softgeom.commands import boundary
