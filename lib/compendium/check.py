@@ -37,18 +37,16 @@ _FIELDS = set("id title paper ours keys paper_column our_column tolerance except
 
 @dataclass(frozen=True)
 class Comparison:
-    """One number of a paper beside ours.
+    """One number of a paper beside ours, of an entry of the specification.
 
     `verdict` is `equal`, `explained` (a listed difference within its range) or `DIFFERENT`
     (everything that fails).
     """
 
-    id: str
-    title: str
+    entry: dict[str, Any]
     where: dict[str, Any]
     paper: float | None
     ours: float | None
-    tolerance: float
     verdict: str
     reason: str = ""
 
@@ -71,16 +69,10 @@ def compare(profile: str) -> list[Comparison]:
 
 
 def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
-    on, tolerance = list(entry["keys"]), float(entry["tolerance"])
-
-    def row(where: dict[str, Any], paper: Any, ours: Any, verdict: str, reason: str) -> Comparison:
-        return Comparison(
-            entry["id"], entry["title"], where, paper, ours, tolerance, verdict, reason
-        )
-
     def fault(reason: str, where: dict[str, Any] | None = None) -> Comparison:
-        return row(where or {}, None, None, "DIFFERENT", reason)
+        return Comparison(entry, where or {}, None, None, "DIFFERENT", reason)
 
+    on = list(entry["keys"])
     theirs = pd.read_csv(paths.root() / "data" / "reference" / entry["paper"])
     places = [paths.results_dir(other, entry["ours"]) for other in profiles.lineage(profile)]
     path = next((place for place in places if place.is_file()), places[0])
@@ -99,10 +91,11 @@ def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
         where = {str(key): record[key] for key in on}
         value = ours.get(tuple(where.values()) if len(on) > 1 else where[on[0]])
         listed = next((item for item in unused if item["where"].items() <= where.items()), None)
-        verdict, reason = _judge(record[entry["paper_column"]], value, tolerance, listed)
+        paper = record[entry["paper_column"]]
         if listed is not None and listed["where"] == where:
             unused.remove(listed)
-        yield row(where, record[entry["paper_column"]], value, verdict, reason)
+        verdict, reason = _judge(paper, value, float(entry["tolerance"]), listed)
+        yield Comparison(entry, where, paper, value, verdict, reason)
     there = [{k: r[k] for k in on} for r in theirs.to_dict("records")]
     for item in unused:
         if not any(item["where"].items() <= where.items() for where in there):
@@ -126,15 +119,16 @@ def _judge(
 
 def render(rows: list[Comparison]) -> str:
     """The comparison as a table for the terminal, closing with one line of counts."""
-    lines = []
-    for title in dict.fromkeys(row.title for row in rows):
-        lines.append(f"\n{title}")
-        lines.append(f"  {'where':44}{'paper':>14}{'ours':>14}{'tolerance':>11}  verdict")
-        for row in (r for r in rows if r.title == title):
-            where = ", ".join(f"{key} {value}" for key, value in row.where.items())
-            numbers = f"{_number(row.paper):>14}{_number(row.ours):>14}{row.tolerance:>11g}"
-            reason = f": {row.reason}" if row.reason else ""
-            lines.append(f"  {where:44}{numbers}  {row.verdict}{reason}")
+    lines, title = list[str](), ""
+    for row in rows:
+        if row.entry["title"] != title:
+            title = row.entry["title"]
+            lines.append(f"\n{title}")
+            lines.append(f"  {'where':44}{'paper':>14}{'ours':>14}{'tolerance':>11}  verdict")
+        where = ", ".join(f"{key} {value}" for key, value in row.where.items())
+        numbers = f"{_number(row.paper):>14}{_number(row.ours):>14}"
+        told = f"{row.verdict}: {row.reason}" if row.reason else row.verdict
+        lines.append(f"  {where:44}{numbers}{float(row.entry['tolerance']):>11g}  {told}")
     found = [row.verdict for row in rows]
     counts = (f"{found.count(name)} {name}" for name in ("equal", "explained", "DIFFERENT"))
     return "\n".join([*lines, f"\n{len(rows)} numbers: {', '.join(counts)}"])

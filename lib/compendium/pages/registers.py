@@ -63,7 +63,7 @@ def comparisons_page(profile: str, runs: Sequence[NotebookRun]) -> str:
     parts = ["# The papers' numbers beside ours\n", _COMPARING]
     rows, links = check.compare(profile), {run.name: evidence(run) for run in runs}
     for specified in check.specification():
-        chosen = [row for row in rows if row.id == specified["id"]]
+        chosen = [row for row in rows if row.entry["id"] == specified["id"]]
         verdicts = Counter(row.verdict for row in chosen).most_common()
         counts = ", ".join(f"{n} {verdict}" for verdict, n in verdicts)
         notebook = specified["ours"].partition("/")[0]  # the rows say how to make what it lacks
