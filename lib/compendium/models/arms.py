@@ -162,27 +162,15 @@ def run_seed(
         training = replace(base.training, seed=seed, penalty_weight=arm.penalty_weight)
         path = sizes[arm.follows] if arm.follows else np.zeros(0)
         label = f"{seed}-{arm.name}-{training.steps}".replace(" ", "_").replace(",", "")
-        told = (
-            base.gpt,
-            training,
-            arm.prior or base.prior,
-            arm.dose,
-            path,
-            tokens,
-            validation,
-            device,
-        )
-        run = shelf.keep(train_arm, *told, label=label, resumes=True)
+        told = (base.gpt, training, arm.prior or base.prior, arm.dose, path)
+        run = shelf.keep(train_arm, *told, tokens, validation, device, label=label, resumes=True)
         sizes[arm.name] = run.sizes
         if arm.name == NONE:
             rms = embeddings_rms(run.model, windows)
             perturbations = perturbation_grid(multiples, rms, base.gpt.d_model)
         numbers, losses[seed, arm.name] = measure_run(run, windows, perturbations, seed, device)
-        rows.append(
-            {"seed": seed, "arm": arm.name, "penalty_weight": arm.penalty_weight}
-            | numbers
-            | {"diverged_at": run.diverged_at}
-        )
+        row = {"seed": seed, "arm": arm.name, "penalty_weight": arm.penalty_weight}
+        rows.append(row | numbers | {"diverged_at": run.diverged_at})
         evaluations += [{"seed": seed, "arm": arm.name} | row for row in run.evaluations]
         print(f"seed {seed}, {arm.name}: perplexity {numbers['perplexity']:.2f}", flush=True)
     return rows, losses, evaluations

@@ -86,20 +86,12 @@ def base_experiment(
     sizes = {name: told[name] for name in ("d_model", "n_heads", "n_layers", "n_ctx")}
     gpt = GPTConfig(d_vocab=len(text.tokenizer), d_mlp=4 * d, **sizes)
     passes = told["epochs"] * len(text.train) / (told["batch_size"] * told["n_ctx"])
+    as_told = "batch_size evaluate_every evaluation_windows patience precision".split()
     training = TrainingConfig(
         steps=int(passes) if told["epochs"] > 0 else told["steps"],
         learning_rate=learning_rate or told["learning_rates"][0],
         compile=told["compile_model"],
-        **{
-            name: told[name]
-            for name in (
-                "batch_size",
-                "evaluate_every",
-                "evaluation_windows",
-                "patience",
-                "precision",
-            )
-        },
+        **{name: told[name] for name in as_told},
     )
     return Experiment("sweep", gpt, training, PriorConfig(d_model=d, rank=told["rank"]), text.key)
 
@@ -110,13 +102,12 @@ def penalty_grid(
     """Every lambda with every seed, the seeds outermost: a sweep that is cut short has whole
     seeds.
     """
-    return [
-        replace(
-            base, group="sweep", training=replace(base.training, penalty_weight=weight, seed=seed)
-        )
-        for seed in seeds
-        for weight in weights
-    ]
+    return [_changed(base, "sweep", weight, seed) for seed in seeds for weight in weights]
+
+
+def _changed(base: Experiment, group: str, weight: float, seed: int) -> Experiment:
+    training = replace(base.training, penalty_weight=weight, seed=seed)
+    return replace(base, group=group, training=training)
 
 
 def ablations(
@@ -139,12 +130,7 @@ def ablations(
             f"{', '.join(readings)}."
         )
     return [
-        replace(
-            base,
-            group=name,
-            prior=prior,
-            training=replace(base.training, penalty_weight=weight, seed=seed),
-        )
+        _changed(replace(base, prior=prior), name, weight, seed)
         for name, prior in readings.items()
         for seed in range(seeds.get(name, 0))
     ]
@@ -154,13 +140,9 @@ def rate_trials(base: Experiment, rates: Sequence[float], steps: int) -> list[Ex
     """Short runs without penalty, one for each learning rate, with a seed that no run of the sweep
     has.
     """
-    trial = replace(
-        base.training, steps=steps, penalty_weight=0.0, seed=TRIAL_SEED, evaluate_every=steps
-    )
-    return [
-        replace(base, group="learning rate", training=replace(trial, learning_rate=rate))
-        for rate in rates
-    ]
+    trial = _changed(base, "learning rate", 0.0, TRIAL_SEED)
+    short = replace(trial.training, steps=steps, evaluate_every=steps)
+    return [replace(trial, training=replace(short, learning_rate=rate)) for rate in rates]
 
 
 def run_experiments(
@@ -280,18 +262,11 @@ def embeddings_rms(model: GPT, window_tokens: Tokens) -> float:
 
 def evaluations_table(outcomes: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """All evaluations of all runs, one row each, with the columns of their experiments."""
-    return pd.DataFrame(
-        [
-            {
-                name: value
-                for name, value in outcome.items()
-                if name not in ("evaluations", "diverged_at")
-            }
-            | evaluation
-            for outcome in outcomes
-            for evaluation in outcome["evaluations"]
-        ]
-    )
+    rows = []
+    for outcome in outcomes:
+        run = {key: outcome[key] for key in outcome if key not in ("evaluations", "diverged_at")}
+        rows += [run | evaluation for evaluation in outcome["evaluations"]]
+    return pd.DataFrame(rows)
 
 
 def _shelf(folder: Path) -> Shelf[MarginRun]:

@@ -14,6 +14,8 @@ from compendium.findings import Finding
 
 PENDING = "no result committed"
 _LINE = 150  # characters of a statement on the line that unfolds
+# kinds of claims, as a reader says them
+_KINDS = {"theorem": "theorem or formula", "numbers": "printed numbers", "ours": "our own question"}
 _MARKUP = re.compile(r"([\\`*_\[\]|$~])")
 
 
@@ -23,10 +25,7 @@ def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence
     the notebook and its figures.
     """
     verdict = finding.verdict if finding else PENDING
-    summary = (
-        f"<b>{verdict}</b> · {html.escape(claim.place, quote=False)}: "
-        f"{html.escape(shortened(claim.statement), quote=False)}"
-    )
+    line = html.escape(f"{claim.place}: {shortened(claim.statement)}", quote=False)
     attributes = (
         f'id="{claim.id}" class="claim" data-paper="{claim.paper}" data-kind="{claim.kind}" '
         f'data-verdict="{verdict}"'
@@ -43,27 +42,14 @@ def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence
         ("Under", plain(claim.hypotheses)),
         ("Found", _found(finding)),
         ("Rule", gate + "; ".join(asked) + ". " + plain(rule.why)),
-        (
-            "Evidence",
-            "; ".join(f"`{name}`: {plain(meaning)}" for name, meaning in rule.evidence.items()),
-        ),
+        ("Evidence", "; ".join(f"`{n}`: {plain(meaning)}" for n, meaning in rule.evidence.items())),
         ("Cause shared with others", plain(register.roots.get(claim.root, ""))),
         ("See", evidence),
     ]
     lines = "\n".join(f"- *{label}.* {text}" for label, text in body if text)
-    return (
-        f"<details {attributes}><summary>{summary}</summary>\n\n`{claim.id}`, "
-        f"{kind_of(claim)}\n\n{lines}\n\n</details>"
-    )
-
-
-def kind_of(claim: Claim) -> str:
-    """The kind of a claim, as a reader says it."""
-    return {
-        "theorem": "theorem or formula",
-        "numbers": "printed numbers",
-        "ours": "our own question",
-    }.get(claim.kind, claim.kind)
+    summary = f"<summary><b>{verdict}</b> · {line}</summary>"
+    kind = _KINDS.get(claim.kind, claim.kind)
+    return f"<details {attributes}>{summary}\n\n`{claim.id}`, {kind}\n\n{lines}\n\n</details>"
 
 
 def shortened(statement: str) -> str:
@@ -86,13 +72,9 @@ def table_of_counts(found: list[Finding]) -> str:
     lines = ["| kind | verdicts | rows of the register |", "| --- | --- | --- |"]
     for kind, heading in findings.KINDS.items():
         some = counts[(counts["kind"] == kind) & (counts["claims"] > 0)]
-        told = ", ".join(
-            f"**{n}** {verdict}"
-            for verdict, n in some[["verdict", "claims"]].itertuples(index=False)
-        )
-        lines.append(
-            f"| {heading} | {told or 'none'} | {sum(f.claim.kind == kind for f in found)} |"
-        )
+        told = ", ".join(f"**{n}** {verdict}" for _, verdict, n in some.itertuples(index=False))
+        rows = sum(f.claim.kind == kind for f in found)
+        lines.append(f"| {heading} | {told or 'none'} | {rows} |")
     return "\n".join(lines)
 
 
@@ -118,7 +100,5 @@ def _found(finding: Finding | None) -> str:
         return PENDING
     note = f" ({plain(finding.judgement.note)})" if finding.judgement.note else ""
     aside = f", {finding.aside}" if finding.aside else ""
-    return (
-        f"**{finding.verdict}**{note}: {plain(finding.judgement.says)} (profile "
-        f"{finding.profile}{aside})"
-    )
+    where = f"profile {finding.profile}{aside}"
+    return f"**{finding.verdict}**{note}: {plain(finding.judgement.says)} ({where})"
