@@ -30,6 +30,7 @@ TITLE = "A letter that a machine can never say"
 READER = "PP-OCRv6 small recogniser"
 LETTER = "Ğ"  # whose story it is
 VOCABULARY, CEILINGS = "18_reachable_vocabulary", "50_how_sure"
+_LEADERS = ("deleting_leaders_keeps", "head_count_predicts")
 _PLACE = re.compile(r"\{\{([^}|]+)(?:\|([^}]*))?\}\}")
 _CARD = "A text recogniser lists a letter that it can never answer with: why, and with proof."
 _RARE = 20  # scripts with fewer signs stand together on the wall
@@ -171,10 +172,9 @@ def _runs(some: Sequence[Sign]) -> str:
 
 
 def _hero() -> str:
-    word = next(row for row in _rows(f"{VOCABULARY}/signs") if LETTER in row["lost"])
-    return story_figures.sign(
-        word["word"], LETTER, word["language"], word["meaning"], word["reading"]
-    )
+    sign = next(row for row in _rows(f"{VOCABULARY}/signs") if LETTER in row["lost"])
+    language, word, meaning, reading = (sign[k] for k in ("language", "word", "meaning", "reading"))
+    return story_figures.sign(word, LETTER, language, meaning, reading)
 
 
 def _proof() -> str:
@@ -206,14 +206,11 @@ def _cut() -> str:
 def _pair(kind: str) -> str:
     if kind == "heads":
         both = [_value(f"002-shares-and-effects:{name}") for name in ("direct", "total")]
-        return story_figures.bars(
-            ["what it adds itself", "what is gone without it"], both, "{:.2f} nats"
-        )
-    both = [
-        _value(f"43_leader_explanations/{name}")
-        for name in ("deleting_leaders_keeps", "head_count_predicts")
-    ]
-    return story_figures.bars(["kept without leaders", "given by the count"], both, "{:.0%}")
+        names, form = ["what it adds itself", "what is gone without it"], "{:.2f} nats"
+    else:
+        both = [_value(f"43_leader_explanations/{name}") for name in _LEADERS]
+        names, form = ["kept without leaders", "given by the count"], "{:.0%}"
+    return story_figures.bars(names, both, form)
 
 
 _FIGURES: dict[str, Callable[[], str]] = {

@@ -35,14 +35,18 @@ def _text(x: float, y: float, words: str, kind: str = "", size: float = 16) -> s
     return f'<text x="{x:.5g}" y="{y:.5g}" font-size="{size:.4g}"{chosen}>{words}</text>'
 
 
+def _below(y: float, words: str) -> str:
+    """What a drawing is of, in its middle."""
+    return _text(260, y, words, "soft", 17)
+
+
 def _disc(x: float, y: float, r: float, kind: str) -> str:
     return f'<circle cx="{x:.5g}" cy="{y:.5g}" r="{r:.4g}" class="{kind}"/>'
 
 
 def _bar(x: float, y: float, width: float, height: float, kind: str) -> str:
-    return (
-        f'<rect x="{x:.5g}" y="{y:.5g}" width="{width:.5g}" height="{height:.4g}" class="{kind}"/>'
-    )
+    size = f'width="{width:.5g}" height="{height:.4g}"'
+    return f'<rect x="{x:.5g}" y="{y:.5g}" {size} class="{kind}"/>'
 
 
 def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
@@ -68,11 +72,10 @@ def sign(word: str, letter: str, language: str, meaning: str, reading: str) -> s
 
 def layer(letter: str, features: int) -> str:
     """The one line that everything is about."""
+    score = '<tspan class="mark">w</tspan> · x + <tspan class="mark">b</tspan>'
     content = (
         _text(260, 120, f"how well {letter} fits", "soft", 19)
-        + _text(
-            260, 190, '<tspan class="mark">w</tspan> · x + <tspan class="mark">b</tspan>', "big", 84
-        )
+        + _text(260, 190, score, "big", 84)
         + _text(108, 262, f"{features} weights", "mark", 18)
         + _text(252, 306, f"{features} numbers of the picture", "soft", 18)
         + _text(412, 262, "one bias", "mark", 18)
@@ -107,14 +110,8 @@ def plane(letter: str, state: str) -> str:
         f'transform="translate({x:g} {y:g})"><circle r="24"/>{_text(0, 9, name, "", 26)}</g>'
         for k, (name, (x, y)) in enumerate(points.items())
     )
-    role = "group" if state == "free" else "img"
-    return _figure(
-        "-240 -240 480 480",
-        f"{letter} {_WORDS[state]}",
-        arcs + lines + dots,
-        f"plane {state}",
-        role=role,
-    )
+    role, words = "group" if state == "free" else "img", f"{letter} {_WORDS[state]}"
+    return _figure("-240 -240 480 480", words, arcs + lines + dots, f"plane {state}", role=role)
 
 
 def _arc(won: NDArray[np.bool_]) -> str:
@@ -129,9 +126,8 @@ def _arc(won: NDArray[np.bool_]) -> str:
 
 def proof(letter: str, shares: Sequence[tuple[str, int]], captors: int) -> str:
     """The heaviest captors as discs of their share, and all of the weight as a bar."""
-    content = _text(60, 92, letter, "mark big", 84) + _text(
-        300, 58, "is never above the mean of these,", "soft", 18
-    )
+    content = _text(60, 92, letter, "mark big", 84)
+    content += _text(300, 58, "is never above the mean of these,", "soft", 18)
     content += _text(300, 84, "at any x", "soft", 18)
     for n, (name, share) in enumerate(shares):
         x, y, r = 82 + 118 * (n % 4), 172 + 118 * (n // 4), 13 * share**0.5
@@ -143,7 +139,7 @@ def proof(letter: str, shares: Sequence[tuple[str, int]], captors: int) -> str:
         left += 4.4 * share
     content += _bar(left, 388, 480 - left, 22, "rest")
     rest = 100 - sum(share for _, share in shares)
-    content += _text(260, 438, f"and {captors - len(shares)} others with {rest}%", "soft", 17)
+    content += _below(438, f"and {captors - len(shares)} others with {rest}%")
     named = ", ".join(f"{name} {share}%" for name, share in shares)
     words = f"{letter} beside the heaviest of its {captors} captors: {named}."
     return _figure("0 -14 520 464", words, content)
@@ -162,12 +158,9 @@ def ceilings(bounds: Mapping[str, float], told: str) -> str:
     for power, name in zip(range(-4, 1), ("0.01%", "0.1%", "1%", "10%", "100%"), strict=True):
         content += _text(left + (right - left) * (power + 4) / 4, 408, name, "soft", 15)
     half = left + (right - left) * (np.log10(0.5) + 4) / 4
-    content += f'<path d="M{half:.4g} 90V384" class="dash"/>' + _text(
-        half, 80, "one half", "soft", 15
-    )
-    content += _text(
-        260, 440, "a probability that it never exceeds, for features up to 100", "soft", 17
-    )
+    content += f'<path d="M{half:.4g} 90V384" class="dash"/>'
+    content += _text(half, 80, "one half", "soft", 15)
+    content += _below(440, "a probability that it never exceeds, for features up to 100")
     words = f"{len(bounds)} letters over their ceilings; most, {told} among them, near 0.02%."
     return _figure("0 -14 520 464", words, content)
 
@@ -176,21 +169,15 @@ def copies(lost: float, free: float) -> str:
     """How far the typical row is from the nearest other one."""
     content = '<path d="M30 240H500" class="hair"/>'
     for power in range(-8, 1, 2):
-        content += _text(
-            46 + 53 * (power + 8),
-            266,
-            f"10<tspan dy='-7' font-size='11'>{power}</tspan>" if power else "1",
-            "soft",
-            15,
-        )
+        number = f"10<tspan dy='-7' font-size='11'>{power}</tspan>" if power else "1"
+        content += _text(46 + 53 * (power + 8), 266, number, "soft", 15)
     for value, kind, name in ((lost, "lost", "a lost row"), (free, "lives", "a row that can win")):
         x = 46 + 53 * (np.log10(value) + 8)
         content += f'<path d="M{x:.4g} 240V150" class="stem {kind}"/>' + _disc(x, 140, 13, kind)
         content += _text(min(max(x, 74), 424), 112, name, kind, 18)
-    content += _text(260, 306, "distance to the nearest other row (median)", "soft", 17)
-    words = (
-        f"The typical lost row has another at distance {lost:.1e}, one that can win at {free:.1f}."
-    )
+    content += _below(306, "distance to the nearest other row (median)")
+    words = f"The typical lost row has another at distance {lost:.1e}, "
+    words += f"one that can win at {free:.1f}."
     return _figure("0 60 520 270", words, content)
 
 
@@ -198,9 +185,8 @@ def cut(outputs: int, kept: int) -> str:
     """The list before and after."""
     share = kept / outputs
     content = _bar(30, 110, 460, 54, "rest") + _text(260, 144, f"{outputs:,} signs listed", "", 19)
-    content += _bar(30, 200, 460 * share, 54, "part") + _text(
-        30 + 230 * share, 234, f"{kept:,} kept", "inside", 19
-    )
+    content += _bar(30, 200, 460 * share, 54, "part")
+    content += _text(30 + 230 * share, 234, f"{kept:,} kept", "inside", 19)
     content += _bar(30 + 460 * share, 200, 460 * (1 - share), 54, "gap")
     return _figure("0 80 520 200", f"Of {outputs:,} signs {kept:,} are kept.", content)
 
