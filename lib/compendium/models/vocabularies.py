@@ -12,7 +12,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pandas as pd
 
+from compendium import codebase
 from compendium.models.characters import partners
 from compendium.models.released import available as available
 from compendium.models.scans import kept_scan
@@ -20,33 +22,10 @@ from softgeom.bottleneck import Box, Scan
 from softgeom.bottleneck.card import script_of
 from softgeom.checkpoints import Head, glyphs, load_head, load_softmax_layer
 
-# A word of everyday life for each letter that one of the recognisers lists; capitals, as on a sign.
-WORDS = (
-    ("Turkish", "DAĞ", "mountain"), ("Turkish", "IŞIK", "light"), ("Turkish", "İYİ", "good"),
-    ("Polish", "ŁÓDŹ", "boat"),
-    ("Polish", "ŻABA", "frog"), ("Polish", "KSIĄŻĘ", "prince"), ("Czech", "ŘEKA", "river"),
-    ("Czech", "KŮŇ", "horse"),
-    ("Czech", "ĎÁBEL", "devil"), ("Slovak", "ĽAD", "ice"), ("Slovak", "KŔDEĽ", "flock"),
-    ("Hungarian", "NŐ", "woman"), ("Hungarian", "FŰ", "grass"),
-    ("Romanian", "ȚARĂ", "country"), ("Romanian", "ȘARPE", "snake"),
-    ("Latvian", "ĢIMENE", "family"), ("Latvian", "ĶĒDE", "chain"),
-    ("Latvian", "ŅEMT", "take"), ("Latvian", "ĻOTI", "very"), ("Lithuanian", "ĮĖJIMAS", "entrance"),
-    ("Lithuanian", "ŪKIS", "farm"),
-    ("Lithuanian", "ŽMONIŲ", "of people"), ("Croatian", "ĐAK", "pupil"),
-    ("Maltese", "ĦOBŻ", "bread"), ("Maltese", "ĠNIEN", "garden"), ("Maltese", "ĊAVETTA", "key"),
-    ("Welsh", "TŶ", "house"), ("Welsh", "DŴR", "water"), ("Esperanto", "ĈIELO", "sky"),
-    ("Esperanto", "ĴURO", "oath"), ("Esperanto", "ŜIPO", "ship"),
-    ("Esperanto", "ANTAŬ", "before"), ("Esperanto", "ĤORO", "choir"),
-    ("Icelandic", "ÞORP", "village"), ("Icelandic", "ÞAÐAN", "thence"),
-    ("French", "SŒUR", "sister"), ("Danish", "ØL", "beer"), ("German", "GRÜN", "green"),
-    ("Estonian", "ÕHTU", "evening"), ("Vietnamese", "ĐƯỜNG", "road"),
-    ("Hawaiian", "KĀNE", "man"), ("Yoruba", "ỌJỌ", "day"), ("Azerbaijani", "ƏL", "hand"),
-    ("Hausa", "ƁERA", "mouse"), ("Hausa", "ƘASA", "ground"),
-    ("Sami", "MÁŊGA", "many"), ("Sami", "RUOŦŦA", "Sweden"), ("Catalan", "COL·LEGI", "school"),
-    ("Greek", "ΝΎΧΤΑ", "night"), ("Greek", "ΉΛΙΟΣ", "sun"),
-    ("Russian", "ЁЛКА", "fir"), ("Ukrainian", "ЇЖА", "food"), ("Ukrainian", "ҐАНОК", "porch"),
-    ("Serbian", "ЉУБАВ", "love"), ("Serbian", "ЂАК", "pupil"), ("Belarusian", "ВОЎК", "wolf"),
-)  # fmt: skip
+# language, word and meaning: a word of everyday life for each letter that one of the recognisers
+# lists; capitals, as on a sign
+_SIGNS = codebase.LIB.parent / "data" / "reference" / "words_on_signs.csv"
+WORDS = tuple(pd.read_csv(_SIGNS).itertuples(index=False, name=None))
 
 
 def heads(names: Iterable[str]) -> tuple[dict[str, Head], dict[str, str]]:
