@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from compendium.models import load_trained
+from compendium.models.store import load_trained
 from softgeom.circuits import Anatomy, dissect, relative_error
 from softgeom.language_model import GPT, GPTConfig, Llama, LlamaConfig
 

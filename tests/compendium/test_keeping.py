@@ -232,7 +232,8 @@ def test_a_sign_flipped_in_the_training_loop_trains_again(repository, tmp_path):
         (tmp_path / marker).mkdir()
     script = """
 from compendium import corpora
-from compendium.models import load_encoded, trained_gpt
+from compendium.models.encoded import load_encoded
+from compendium.models.store import trained_gpt
 from softgeom.language_model import GPTConfig, TrainingConfig
 text = "the cat sat on the mat. " * 60
 parts = corpora.Text(text, text, text, corpora.Source("a text", "local"))

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compendium import paths
 from compendium.corpora import checksums
 from softgeom.checkpoints.released import RELEASED
-from softgeom.language_model.llama import Llama
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
+
+if TYPE_CHECKING:
+    from softgeom.language_model.llama import Llama
 
 # Both have the llama2.c format, 0.23 and 0.26 million parameters, and share their 512 pieces.
 _LOCAL = ("AI Dreams 260K", "models/aidreams260K.bin", "models/tok512.bin")

@@ -7,7 +7,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from compendium import corpora
-from compendium.models import load_encoded, load_trained, trained, trained_gpt
+from compendium.models import trained
+from compendium.models.encoded import load_encoded
+from compendium.models.store import load_trained, trained_gpt
 from softgeom.language_model import GPT, load_model, save_model
 
 TEXT = "a small text about a small model.\n" * 20
