@@ -15,7 +15,6 @@ notebooks were seen to read.
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +77,7 @@ def _read_by(tree: ast.Module, known: tuple[str, ...]) -> set[str]:
     return found
 
 
-@functools.cache
+@codebase.while_unchanged
 def _makers(path: Path, names: tuple[str, ...]) -> set[str]:
     """Notebooks named as makers where a module recalls what they keep."""
     tree = codebase.parse(path)
@@ -99,7 +98,7 @@ def _called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
-@functools.cache
+@codebase.while_unchanged
 def _named_files(path: Path) -> frozenset[str]:
     return frozenset(_texts(codebase.parse(path)))
 

@@ -9,13 +9,13 @@ repository; where their texts lie (`$SOFTGEOM_PAPERS`, or `shared/papers` beside
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from compendium import paths
+from compendium.codebase import while_unchanged
 
 _DIGITS = 16  # of the digest: enough to notice any slip
 
@@ -40,7 +40,7 @@ class Pointer:
     @property
     def holds(self) -> bool:
         """Whether the source has, at this place, the sentence of this digest."""
-        found = _positions(self.paper)[0][self.start : self.start + self.length]
+        found = _positions(_file(self.paper))[0][self.start : self.start + self.length]
         return len(found) == self.length and _digest(found) == self.digest
 
 
@@ -60,8 +60,7 @@ def papers_dir() -> Path | None:
 
 def has(paper: str) -> bool:
     """Whether the text of the paper is here."""
-    folder = papers_dir()
-    return folder is not None and any(folder.glob(f"{paper}_*.txt"))
+    return bool(_files(paper))
 
 
 def find(paper: str, sentence: str) -> tuple[Pointer, int]:
@@ -73,7 +72,7 @@ def find(paper: str, sentence: str) -> tuple[Pointer, int]:
     wanted = "".join(filter(_counts, sentence.lower()))
     if not wanted:
         raise ValueError("the sentence has no letters or digits")
-    whole, _ = _positions(paper)
+    whole, _ = _positions(_file(paper))
     start = whole.find(wanted)
     if start < 0:
         how = "paste it as its text has it, without footnotes or captions inside"
@@ -83,8 +82,8 @@ def find(paper: str, sentence: str) -> tuple[Pointer, int]:
 
 def sentence(pointer: Pointer) -> str:
     """The source's own words at a pointer, on one line."""
-    _, places = _positions(pointer.paper)
-    text = _file(pointer.paper).read_text(encoding="utf-8")
+    file = _file(pointer.paper)
+    text, (_, places) = file.read_text(encoding="utf-8"), _positions(file)
     last = places[min(pointer.start + pointer.length, len(places)) - 1]
     after = text[last + 1 : last + 2]
     closing = after if after in {".", ")", "]", "?", "!"} else ""
@@ -99,21 +98,20 @@ def _digest(sentence: str) -> str:
     return hashlib.sha256(sentence.encode()).hexdigest()[:_DIGITS]
 
 
-def _file(paper: str) -> Path:
+def _files(paper: str) -> list[Path]:
     folder = papers_dir()
-    files = sorted(folder.glob(f"{paper}_*.txt")) if folder else []
-    if not files:
-        where = f"set SOFTGEOM_PAPERS to the folder that has {paper}_*.txt"
-        raise FileNotFoundError(f"the text of paper {paper} is not here: {where}")
-    return files[0]
+    return sorted(folder.glob(f"{paper}_*.txt")) if folder else []
 
 
-def _positions(paper: str) -> tuple[str, list[int]]:
-    return _counted(_file(paper))
+def _file(paper: str) -> Path:
+    if files := _files(paper):
+        return files[0]
+    where = f"set SOFTGEOM_PAPERS to the folder that has {paper}_*.txt"
+    raise FileNotFoundError(f"the text of paper {paper} is not here: {where}")
 
 
-@functools.cache  # by file, not by the paper's number: another folder of papers is another text
-def _counted(file: Path) -> tuple[str, list[int]]:
+@while_unchanged
+def _positions(file: Path) -> tuple[str, list[int]]:
     """Letters and digits of a text in lower case, and the place of each in it."""
     text = file.read_text(encoding="utf-8")
     lower = ((letter, place) for place, raw in enumerate(text) for letter in raw.lower())
