@@ -101,9 +101,9 @@ def _literals(notebook: Path) -> Iterator[tuple[str, str, str, str]]:
     """What `book.figure`, `book.table` and `book.value` of a notebook are told in plain strings:
     kind, name, keyword, text.
     """
-    for code in codebase.cells(notebook).values():
-        for kind, key, given in codebase.calls(code, "figure", "table", "value"):
-            for part in ("caption", "alt", "about"):
-                text = codebase.text_of(given[part]) if part in given else None
-                if key is not None and text is not None:
-                    yield kind, key, part, text
+    tree = codebase.parse(notebook)
+    for kind, key, given in codebase.calls(tree, "figure", "table", "value"):
+        for part in ("caption", "alt", "about"):
+            text = codebase.text_of(given[part]) if part in given else None
+            if key is not None and text is not None:
+                yield kind, key, part, text

@@ -151,16 +151,18 @@ def cells(notebook: Path, kind: str = "code") -> dict[int, str]:
     return {n: "".join(cell["source"]) for n, cell in found if cell["cell_type"] == kind}
 
 
-def calls(code: str, *methods: str) -> Iterator[tuple[str, str | None, dict[str | None, ast.expr]]]:
-    """Calls of methods (`book.figure("name", alt="...")`) in the code of a cell: the method, its
-    first argument where that is a text, and its keywords, None for what a mapping gives.
+def calls(
+    tree: ast.AST, *names: str
+) -> Iterator[tuple[str, str | None, dict[str | None, ast.expr]]]:
+    """Calls of functions or methods of such names (`book.figure("name", alt="...")`): the name, the
+    first argument where that is a text, and keywords, None for what a mapping gives.
     """
-    for node in ast.walk(ast.parse(code)):
-        match node:
-            case ast.Call(func=ast.Attribute(attr=method), args=[first, *_], keywords=given) if (
-                method in methods
-            ):
-                yield method, text_of(first), {keyword.arg: keyword.value for keyword in given}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
+            if name in names:
+                first = text_of(node.args[0]) if node.args else None
+                yield name, first, {keyword.arg: keyword.value for keyword in node.keywords}
 
 
 def text_of(node: ast.expr) -> str | None:

@@ -60,7 +60,7 @@ def needs_of(root: Path, name: str) -> Needs:
         *(_makers(module, names) for module in modules.values())
     )
     looking = (codebase.parse(path) for module, path in modules.items() if module != _PATHS)
-    looks = any(map(_looks_for_data, (tree, *looking)))
+    looks = any(any(codebase.calls(one, *_FINDERS)) for one in (tree, *looking))
     return Needs(tuple(sorted(files)), tuple(sorted(read - {name})), looks)
 
 
@@ -69,33 +69,17 @@ def _names(root: Path) -> tuple[str, ...]:
 
 
 def _read_by(tree: ast.Module, known: tuple[str, ...]) -> set[str]:
-    found, names = set[str](), set(known)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _called(node) in _READERS and node.args:
-            argument = node.args[0]
-            found |= names if not isinstance(argument, ast.Constant) else names & {argument.value}
-    return found
+    named = {name for _, name, _ in codebase.calls(tree, *_READERS)}
+    return set(known) if None in named else named & set(known)
 
 
 @codebase.while_unchanged
 def _makers(path: Path, names: tuple[str, ...]) -> set[str]:
     """Notebooks named as makers where a module recalls what they keep."""
     tree = codebase.parse(path)
-    if not any(isinstance(node, ast.Call) and _called(node) == "recall" for node in ast.walk(tree)):
+    if not any(codebase.calls(tree, "recall")):
         return set()
-    return {
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and node.value in names
-    }
-
-
-def _looks_for_data(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.Call) and _called(node) in _FINDERS for node in ast.walk(tree))
-
-
-def _called(node: ast.Call) -> str:
-    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    return {text for node in ast.walk(tree) if (text := codebase.text_of(node)) in names}
 
 
 @codebase.while_unchanged

@@ -7,6 +7,7 @@ is only known at run time (`book.claim(id, **evidence)`) is reported, not judged
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[st
     passed, dynamic = set[str](), set[str]()
     for notebook in notebooks:
         for number, code in codebase.cells(notebook).items():
-            for _, id, given in codebase.calls(code, "claim"):
+            for _, id, given in codebase.calls(ast.parse(code), "claim"):
                 where = f"{notebook.stem}, cell {number}"
                 if id is None or None in given:
                     unknown.append(f"{where}: {id or 'a claim whose id'} is known only at run time")

@@ -7,6 +7,7 @@ it is committed: its figures then stand below the cells that record them.
 
 from __future__ import annotations
 
+import ast
 import json
 from typing import Any
 
@@ -63,7 +64,7 @@ def with_recorded_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list
     for cell in cells:
         result.append(cell)
         code = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
-        for _, key, _ in codebase.calls(code, "figure"):
+        for _, key, _ in codebase.calls(ast.parse(code), "figure"):
             if key is not None and key in left:
                 del left[key]
                 result.append(_figure(run, key))

@@ -172,11 +172,7 @@ def test_pictures_that_a_run_did_not_make_say_so(shown, compendium):
 
 
 def test_two_keys_make_a_grid_as_papers_print_it():
-    rows = [
-        Comparison("t", "T", {"C": c, "d": d}, c * d, c * d, 0.0, "equal")
-        for c in (2, 3)
-        for d in (1, 2)
-    ]
+    rows = [Comparison({}, {"C": c, "d": d}, c * d, c * d, "equal") for c in (2, 3) for d in (1, 2)]
     assert registers._table_of(rows, ["C", "d"]).splitlines() == [
         "| C \\ d | 1 | 2 |", "| --- | --- | --- |", "| 2 | 2 | 4 |", "| 3 | 3 | 6 |",
     ]  # fmt: skip
