@@ -165,7 +165,7 @@ def calls(
                 yield name, first, {keyword.arg: keyword.value for keyword in node.keywords}
 
 
-def text_of(node: ast.expr) -> str | None:
+def text_of(node: ast.AST) -> str | None:
     """The text that an expression writes out; None for any other expression."""
     text = node.value if isinstance(node, ast.Constant) else None
     return text if isinstance(text, str) else None

@@ -70,7 +70,7 @@ def _names(root: Path) -> tuple[str, ...]:
 
 def _read_by(tree: ast.Module, known: tuple[str, ...]) -> set[str]:
     named = {name for _, name, _ in codebase.calls(tree, *_READERS)}
-    return set(known) if None in named else named & set(known)
+    return set(known) if None in named else set(known) & named
 
 
 @codebase.while_unchanged
@@ -79,7 +79,7 @@ def _makers(path: Path, names: tuple[str, ...]) -> set[str]:
     tree = codebase.parse(path)
     if not any(codebase.calls(tree, "recall")):
         return set()
-    return {text for node in ast.walk(tree) if (text := codebase.text_of(node)) in names}
+    return set(filter(None, map(codebase.text_of, ast.walk(tree)))) & set(names)
 
 
 @codebase.while_unchanged
