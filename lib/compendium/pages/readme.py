@@ -63,24 +63,17 @@ def render(text: str, up: str = "", shown: Sequence[NotebookRun] | None = None) 
 
 
 class _Renderer:
-    """Contents of markers from some runs; `runs` None are the committed ones."""
+    """Contents of markers from some runs, a method for each kind; `runs` None are the committed
+    ones.
+    """
 
     def __init__(self, up: str, runs: dict[str, NotebookRun] | None):
         self.up, self.runs = up, runs
 
     def renew(self, match: re.Match[str]) -> str:
         kind, what, option, _ = match.groups()
-        write = {
-            "value": self.value,
-            "table": self.table,
-            "cost": _cost,
-            "figure": self.figure,
-            "verdicts": self.verdicts,
-            "fuzzers": _fuzzers,
-            "links": lambda *_: _links(),
-        }
         opening = f"<!-- {kind}: {what}{f' | {option}' if option else ''} -->"
-        return f"{opening}{write[kind](what, option or '')}<!-- /{kind} -->"
+        return f"{opening}{getattr(self, kind)(what, option or '')}<!-- /{kind} -->"
 
     def run(self, name: str) -> NotebookRun:
         return self.runs[name] if self.runs and name in self.runs else committed(name)
@@ -133,6 +126,36 @@ class _Renderer:
         found, _ = findings.of_committed() if self.runs is None else findings.of(self.runs.values())
         return "\n" + table_of_counts([f for f in found if what in ("all", f.claim.paper)]) + "\n"
 
+    def cost(self, what: str, option: str) -> str:
+        targets = pd.read_csv(paths.root() / "results" / "bench" / "targets.csv").set_index(
+            "target"
+        )
+        if what not in targets.index:
+            raise KeyError(
+                f"a page names the cost of {what}; results/bench/targets.csv has "
+                f"{', '.join(targets.index)}"
+            )
+        column, unit, digits = (
+            ("disk (GB)", "GB", 1) if option == "disk" else ("minutes", "minutes", 0)
+        )
+        said = f"{targets[column].to_dict()[what]:.{digits}f} {unit}"
+        return "1 minute" if said == "1 minutes" else said
+
+    def fuzzers(self, what: str, option: str) -> str:
+        table = (fuzzers.kills if what == "kills" else fuzzers.summary)(paths.root())
+        return "\n" + markdown(table) + "\n"
+
+    def links(self, what: str, option: str) -> str:
+        at = addresses()
+        if not at:
+            return ""
+        checks = f"{at['source']}/actions/workflows/ci.yml"
+        return (
+            f"\n[**The live site**]({at['site']}) · [![try it in a "
+            f"browser](https://mybinder.org/badge_logo.svg)]({at['binder']}) "
+            f"[![checks of the main branch]({checks}/badge.svg?branch=main)]({checks})\n"
+        )
+
 
 def addresses() -> dict[str, str]:
     """Where the compendium is looked at (`site`), read (`source`) and tried without installing
@@ -150,35 +173,6 @@ def addresses() -> dict[str, str]:
         "binder": f"https://mybinder.org/v2/gh/{owner}/{name}/main"
         "?urlpath=lab/tree/notebooks/start.ipynb",
     }
-
-
-def _links() -> str:
-    at = addresses()
-    if not at:
-        return ""
-    checks = f"{at['source']}/actions/workflows/ci.yml"
-    return (
-        f"\n[**The live site**]({at['site']}) · [![try it in a "
-        f"browser](https://mybinder.org/badge_logo.svg)]({at['binder']}) "
-        f"[![checks of the main branch]({checks}/badge.svg?branch=main)]({checks})\n"
-    )
-
-
-def _cost(what: str, option: str) -> str:
-    targets = pd.read_csv(paths.root() / "results" / "bench" / "targets.csv").set_index("target")
-    if what not in targets.index:
-        raise KeyError(
-            f"a page names the cost of {what}; results/bench/targets.csv has "
-            f"{', '.join(targets.index)}"
-        )
-    column, unit, digits = ("disk (GB)", "GB", 1) if option == "disk" else ("minutes", "minutes", 0)
-    said = f"{targets[column].to_dict()[what]:.{digits}f} {unit}"
-    return "1 minute" if said == "1 minutes" else said
-
-
-def _fuzzers(what: str, option: str) -> str:
-    table = (fuzzers.kills if what == "kills" else fuzzers.summary)(paths.root())
-    return "\n" + markdown(table) + "\n"
 
 
 def markdown(frame: pd.DataFrame) -> str:
