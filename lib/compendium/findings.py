@@ -15,7 +15,7 @@ import pandas as pd
 
 from compendium import claims, paths, profiles
 from compendium.claims import VERDICTS, Claim, Judgement, Register
-from compendium.runs import SHOWN, NotebookRun, all_committed, all_last
+from compendium.runs import SHOWN, NotebookRun, all_committed, all_last, csv_rows
 
 KINDS = {
     "theorem": "Theorems and formulas",
@@ -130,14 +130,6 @@ def _number(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf") else value
 
 
-def baseline_of(profile: str) -> pd.DataFrame | None:
-    """The committed verdicts of a profile, `results/<profile>/verdicts.csv`; None when none were
-    committed.
-    """
-    path = paths.results_dir(profile, "verdicts.csv")
-    return pd.read_csv(path, keep_default_na=False, dtype=str) if path.is_file() else None
-
-
 def baseline(findings: Iterable[Finding]) -> str:
     """The content of `verdicts.csv`: verdict and finding of every claim that was judged on real and
     whole data.
@@ -153,10 +145,10 @@ def changes(profile: str) -> tuple[list[str], str]:
     real and whole data.
     """
     findings, faults = of_run(profile)
-    known = baseline_of(profile)
-    if known is None:
+    committed = paths.results_dir(profile, "verdicts.csv")
+    if not committed.is_file():
         return faults, f"{len(findings)} claims; no verdicts are committed for profile {profile}"
-    before = dict(zip(known["id"], known["verdict"], strict=True))
+    before = {row["id"]: row["verdict"] for row in csv_rows(committed)}
     # not what a profile builds on
     compared = [f for f in findings if not f.aside and f.profile == profile]
     moved, new = [], []
