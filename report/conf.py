@@ -25,7 +25,7 @@ html_static_path = ["_static"]
 templates_path = ["_templates"]
 html_favicon = "_static/favicon.svg"
 html_extra_path = ["_extra"]
-html_css_files = ["report.css"]
+html_css_files = ["styles/site.css"]  # put together after the build, by compendium.pages.report
 html_js_files = ["report.js"]
 html_context = {"default_mode": "auto"}
 html_copy_source = False
@@ -184,16 +184,18 @@ def _lighter(app, page, template, context, doctree):
 
 
 def _only_what_it_uses(app, page, template, context, doctree):
-    """A page loads no style for notebooks unless it is one, and the search's scripts if it is the
-    search."""
-    notebook = page.startswith("notebooks/")
-    unused = [*([] if notebook else ["mystnb."]), "doctools.js", "sphinx_highlight.js"]
+    """A page loads no style for notebooks unless it is one, the search's scripts if it is the
+    search, and as one file the styles that stand in it."""
+    unused = ["/pygments.css", "/sphinx-book-theme.css"]
+    if not page.startswith("notebooks/"):
+        unused.append("mystnb.")
     if page != "search":
-        for kind in ("css_files", "script_files"):
-            files = context[kind]
-            files[:] = [
-                each for each in files if not any(name in str(each.filename) for name in unused)
-            ]
+        unused += ["doctools.js", "sphinx_highlight.js"]
+    for kind in ("css_files", "script_files"):
+        files = context[kind]
+        files[:] = [
+            each for each in files if not any(name in f"/{each.filename}" for name in unused)
+        ]
 
 
 def setup(app):

@@ -16,14 +16,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from classroom import asking, leaders, rankings, sheet, tearing, trusting, winning
+from classroom import asking, folding, leaders, rankings, sheet, trusting, winning
 from classroom.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
 from classroom.reading import simplified
 
 LESSONS = {
     "rankings": rankings,
     "winning": winning,
-    "tearing": tearing,
+    "folding": folding,
     "leaders": leaders,
     "trusting": trusting,
     "asking": asking,

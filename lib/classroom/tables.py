@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from classroom import leaders, pairs, rankings, tearing, trusting, winning
+from classroom import folding, leaders, pairs, rankings, trusting, winning
 from classroom.desk import LESSONS
 from classroom.exercise import Exercise, Prediction
 from softgeom.bottleneck.counting.regions import count_regions
@@ -150,10 +150,10 @@ _DATA: dict[str, Callable[[], dict[str, Any]]] = {
         "general": count_regions(4, 2, bias=False),
     },
     "winning": _winning,
-    "tearing": lambda: {
-        "past": tearing.PAST.tolist(),
-        "coupling": tearing.PLANE_COUPLING,
-        "strong": tearing.STRONG,
+    "folding": lambda: {
+        "past": folding.PAST.tolist(),
+        "coupling": folding.PLANE_COUPLING,
+        "strong": folding.STRONG,
     },
     "leaders": _leaders,
     "trusting": _trusting,

@@ -96,13 +96,13 @@ crowd too: Too {few}: draw a dozen points, put a rubber band round them, and see
   corners grow with more.
 real found: You predicted {guess:,}; of {scanned:,} outputs **{dead:,}** can never win, each with a
   proof.
-real: You saw it: few, but not none. Most of them are characters that training hardly ever showed,
+real: You saw it: few, but not none. Most of them are signs that training hardly ever showed,
   whose rows stayed together.
 real none: The thought is right for random rows: with that many features nearly all are corners. But
   rows that training never moved stay together, and among copies at most one can win.
 real most: That is the crowd in the plane; with {features} features nearly every row is a corner, as
   the table above says.
-real too: Too {few}: think of the characters that training hardly ever showed.
+real too: Too {few}: think of the signs that training hardly ever showed.
 never wrong: You name {named} that can win somewhere: look for the corners again.
 never more: What you name is right, but somebody is still missing.
 never some: Somebody here can never win.

@@ -99,8 +99,8 @@ window.addEventListener("hashchange", openNamed);
 // The search shows where a word stands. The texts come as a script, which a page opened from a folder may load, unlike other pages.
 const excerpts = () => {
   const results = document.getElementById("search-results");
-  if (!results) return;
   const words = (new URLSearchParams(location.search).get("q") || "").toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) || [];
+  if (!results || !words.length) return;
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
   const show = (item) => {
     const link = item.querySelector("a[href]");

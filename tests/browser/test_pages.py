@@ -203,25 +203,25 @@ def test_only_neighbours_are_returned_together(open_page, drag, screenshot):
     tab.get_by_role("button", name="Pairs", exact=True).wait_for(state="hidden")
 
 
-def test_attention_tears_where_the_token_is_dragged(open_page, drag, screenshot):
+def test_attention_folds_where_the_token_is_dragged(open_page, drag, screenshot):
     tab = open_page("attention")
     _live(tab, "Regular", whole=False)
     before = tab.locator("tbody").inner_text()
     screenshot(tab, "attention")
     drag(tab, "token-4", -80, -80)
-    _live(tab, "Beyond the tear", whole=False)
+    _live(tab, "Beyond the fold", whole=False)
     assert "places in the plane share this residual" in tab.locator(".sg-detail").inner_text()
     assert tab.locator("tbody").inner_text() != before
     screenshot(tab, "attention_torn")
     assert tab.locator(".sg-curve path").get_attribute("d")
-    assert tab.locator(".sg-folded .sg-torn").get_attribute("d")
+    assert tab.locator(".sg-folded .sg-turned").get_attribute("d")
     tab.locator("select").select_option("1")  # two tokens: a symmetric past
-    _live(tab, "Beyond the tear", whole=False)
+    _live(tab, "Beyond the fold", whole=False)
     # in a fold always an odd number
     assert "3 places in the plane share" in tab.locator(".sg-detail").inner_text()
     tab.get_by_label("coupling c").fill("-1")
-    assert not tab.locator(".sg-curve path").get_attribute("d")  # nothing tears any more
-    assert not tab.locator(".sg-folded .sg-torn").get_attribute("d")
+    assert not tab.locator(".sg-curve path").get_attribute("d")  # nothing folds any more
+    assert not tab.locator(".sg-folded .sg-turned").get_attribute("d")
     _live(tab, "Regular", whole=False)
     assert "No token is under pressure" in tab.locator(".sg-detail").inner_text()
 
@@ -273,10 +273,10 @@ def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot)
 def test_a_line_folds_when_the_coupling_is_turned_up(open_page, drag, screenshot):
     tab = open_page("fold")
     _live(tab, "One token has this residual.")
-    assert tab.locator(".sg-tear").count() == 0
+    assert tab.locator(".sg-crease").count() == 0
     tab.get_by_label("coupling c").fill("2")
     _live(tab, "3 tokens have this residual", whole=False)
-    assert tab.locator(".sg-tear").count() == 2  # of the curve, and of its slope
+    assert tab.locator(".sg-crease").count() == 2  # of the curve, and of its slope
     assert "Smallest slope −1.00, at x = 0.00" in tab.locator(".sg-detail").inner_text()
     screenshot(tab, "fold")
     tab.get_by_label("coupling c").fill("-1")
@@ -289,10 +289,10 @@ def test_a_line_folds_when_the_coupling_is_turned_up(open_page, drag, screenshot
 def test_a_link_holds_what_was_dragged(open_page, open_tab, drag):
     tab = open_page("attention")
     drag(tab, "token-4", -80, -80)
-    _live(tab, "Beyond the tear", whole=False)
+    _live(tab, "Beyond the fold", whole=False)
     tab.wait_for_url(re.compile("#"))
     again = open_tab(tab.url)
-    _live(again, "Beyond the tear", whole=False)
+    _live(again, "Beyond the fold", whole=False)
     assert again.locator("tbody").text_content() == tab.locator("tbody").text_content()
 
 
@@ -323,7 +323,7 @@ def test_a_veil_hides_every_conclusion(open_page, screenshot, name, state):
         "follows z",
     ):
         assert word not in told
-    assert tab.locator(".sg-region, .sg-ringed, .sg-tear, .sg-star").count() == 0
+    assert tab.locator(".sg-region, .sg-ringed, .sg-crease, .sg-star").count() == 0
     assert not tab.locator("select").is_visible()
     screenshot(tab, "_".join([name, *state, "veiled"]))
 
@@ -421,12 +421,12 @@ def test_numbers_are_said_in_plain_words(open_page, drag):
     tab = open_page("softmax")
     assert "can give 3 of its 4 answers" in tab.locator(".sg-plain").inner_text()
     tab = open_page("attention")
-    far = re.search(r"x is (\d\.\d\d) away from the tear", tab.locator(".sg-plain").inner_text())
+    far = re.search(r"x is (\d\.\d\d) away from the fold", tab.locator(".sg-plain").inner_text())
     assert far
     drag(tab, "token-4", -20, -20)
     nearer = re.search(r"x is (\d\.\d\d) away", tab.locator(".sg-plain").inner_text())
     assert nearer is None or float(nearer[1]) < float(far[1])
     tab.get_by_label("coupling c").fill("-1")
     assert re.search(
-        r"nothing in this window tears.*grows to \d", tab.locator(".sg-plain").inner_text()
+        r"nothing in this window folds.*grows to \d", tab.locator(".sg-plain").inner_text()
     )

@@ -55,6 +55,23 @@ def test_every_page_is_linked_and_nothing_it_links_to_is_missing(site):
     assert {page.stem for page in pages - seen} <= {"search"}  # which the search field opens
 
 
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["a desk", "a phone"])
+def test_the_first_screen_has_its_doors(open_page, size):
+    width, height = size
+    tab = open_page("index", viewport={"width": width, "height": height})
+    assert "softgeom scan" in tab.locator("article p code").nth(1).inner_text()
+    for name, page in (
+        ("scan yours", "scan"),
+        ("learn or teach", "lessons/1_rankings_and_regions"),
+        ("reproduce four papers", "running"),
+    ):
+        door = tab.get_by_role("link", name=name, exact=True).first
+        assert door.get_attribute("href") == f"{page}.html"
+        box = door.bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= height
+
+
 def test_the_front_page_answers_and_leads_to_the_evidence(open_page, screenshot):
     answers = open_page("answers").locator("section:has(> h2) img")
     assert answers.count() >= 4
@@ -211,7 +228,7 @@ MAIN = (
     "lessons/TEACHING",
     "lessons/2_who_can_win",
 )
-ALONE = ("story", "scan", "2_who_can_win", "3_where_attention_tears", "explorers/hardmax")
+ALONE = ("story", "scan", "2_who_can_win", "3_where_attention_folds", "explorers/hardmax")
 RULES = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']"
 ASKED = f"{{ runOnly: {RULES}, iframes: false, preload: false }}"
 

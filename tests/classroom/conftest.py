@@ -14,14 +14,14 @@ from jupyter_client import AsyncKernelManager
 from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 
-from classroom import leaders, masks, pairs, rankings, recorded, tearing, trusting, winning
+from classroom import folding, leaders, masks, pairs, rankings, recorded, trusting, winning
 from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.hardmax import check_theorem
 
 FILES = {
     "rankings": "1_rankings_and_regions",
     "winning": "2_who_can_win",
-    "tearing": "3_where_attention_tears",
+    "folding": "3_where_attention_folds",
     "leaders": "4_leaders",
     "trusting": "5_trust_but_verify",
     "asking": "6_ask_more",
@@ -133,10 +133,10 @@ def _spoilers(name: str) -> list[str]:
         crowd = len(winning.winners(winning.CROWD))
         told = ["unargmaxable", "let D win", rf"\*\*{dead}\*\*", rf"\b{crowd}\b"]
         return told + [rf"\s{count}\b" for count in counts]
-    if name == "tearing":
-        coupling = tearing.first_folding_coupling(tearing.PAIR)
-        mass = tearing.mass(tearing.PAIR, tearing.PAIR_COUPLING, 1.0)
-        score = tearing._of_the_gpt()["score"]
+    if name == "folding":
+        coupling = folding.first_folding_coupling(folding.PAIR)
+        mass = folding.mass(folding.PAIR, folding.PAIR_COUPLING, 1.0)
+        score = folding._of_the_gpt()["score"]
         return [rf"c = \*\*{coupling:.4g}", f"{mass:.3f}", "smallest slope", f"{score:.2f} nats"]
     if name == "trusting":
         return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]

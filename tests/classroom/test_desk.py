@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import classroom
-from classroom import leaders, masks, pairs, rankings, tearing, trusting, winning
+from classroom import folding, leaders, masks, pairs, rankings, trusting, winning
 from classroom.exercise import is_missing
 
 NAMES = [
@@ -95,7 +95,7 @@ def test_unknown_names_list_the_known_ones(ask):
         ask("rankings-99", 3)
 
 
-@pytest.mark.parametrize("lesson", [leaders, masks, pairs, rankings, tearing, trusting, winning])
+@pytest.mark.parametrize("lesson", [leaders, masks, pairs, rankings, folding, trusting, winning])
 def test_what_is_to_be_said_has_its_words(lesson):
     """Words stand apart from what decides which of them are said; a name is no more than a text."""
     said = set(re.findall(r'SAY\("([^"{]+)"', inspect.getsource(lesson))) - {""}

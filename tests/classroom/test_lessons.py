@@ -12,7 +12,7 @@ import pytest
 from enumeration import enumerate_verdicts
 
 import classroom
-from classroom import leaders, masks, pairs, rankings, tearing, winning
+from classroom import folding, leaders, masks, pairs, rankings, winning
 from softgeom.bottleneck import scan
 from softgeom.hardmax.dynamics import attention, trajectory
 from softgeom.layer import SoftmaxLayer, Unbounded
@@ -34,9 +34,9 @@ def test_the_shown_layers_are_in_general_position():
         ("winning-guess", True, "Read on"),
         ("winning-guess_crowd", 50, "**10**"),
         ("winning-guess_crowd", 101, "between 0 and 100"),
-        ("tearing-guess", 2, "**1**"),
-        ("tearing-guess_mass", "Less", "**1.420**"),
-        ("tearing-guess_mass", 1, "'less', 'equal', 'more'"),
+        ("folding-guess", 2, "**1**"),
+        ("folding-guess_mass", "Less", "**1.420**"),
+        ("folding-guess_mass", 1, "'less', 'equal', 'more'"),
         ("leaders-guess", 5, "**3** places"),
         ("leaders-guess_slower", False, "**the same**"),
     ],
@@ -60,21 +60,21 @@ def test_the_threshold_of_the_bias_is_sharp():
 
 
 def test_the_fold_of_two_tokens_has_its_closed_form():
-    assert tearing.first_folding_coupling(tearing.PAIR) == pytest.approx(
-        4 / np.ptp(tearing.PAIR) ** 2
+    assert folding.first_folding_coupling(folding.PAIR) == pytest.approx(
+        4 / np.ptp(folding.PAIR) ** 2
     )
-    for c in (0.5, tearing.STRONG):
-        widest = tearing.largest_distance(c)
+    for c in (0.5, folding.STRONG):
+        widest = folding.largest_distance(c)
         assert widest == pytest.approx(2 / np.sqrt(c))
         assert len(critical_points(np.array([0, 0.99 * widest]), c)) == 0
         assert len(critical_points(np.array([0, 1.01 * widest]), c)) > 0
 
 
 def test_the_figure_needs_a_search_and_the_support_token_stands_out():
-    start = np.vstack([tearing.PAST, [-0.5, 1.75]])  # where the lesson's explorer puts x
-    assert tearing.determinants(start, tearing.PLANE_COUPLING).min() > 0.4
-    assert tearing.determinants(np.vstack([tearing.PAST, [0, 0]]), tearing.PLANE_COUPLING)[-1] > 0
-    values = np.sort(tearing.determinants(tearing.SEQUENCE, tearing.SEQUENCE_COUPLING))
+    start = np.vstack([folding.PAST, [-0.5, 1.75]])  # where the lesson's explorer puts x
+    assert folding.determinants(start, folding.PLANE_COUPLING).min() > 0.4
+    assert folding.determinants(np.vstack([folding.PAST, [0, 0]]), folding.PLANE_COUPLING)[-1] > 0
+    values = np.sort(folding.determinants(folding.SEQUENCE, folding.SEQUENCE_COUPLING))
     assert 0 < values[0] < 0.7 * values[1]
 
 
@@ -136,7 +136,7 @@ def test_what_the_answers_say_is_true():
     about = features * math.log10(classes**2 / 2) - math.lgamma(features + 1) / math.log(10)
     assert about == pytest.approx(rankings.digits(classes, features), rel=0.01)
     x = np.linspace(-3, 3, 61)
-    assert max(tearing.attention_moments(x, tearing.PAIR, 1.0).variance) == pytest.approx(1.0)
+    assert max(folding.attention_moments(x, folding.PAIR, 1.0).variance) == pytest.approx(1.0)
     assert len(winning.winners(winning.CROWD)) == pytest.approx(
         2 * math.sqrt(2 * math.pi * math.log(100)), abs=2
     )

@@ -4,13 +4,14 @@ that is known of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
 
 from compendium import style
 
@@ -18,27 +19,28 @@ _NUMBERED = 40  # cells up to which each has room for its number
 
 
 def head_grid(
-    table: pd.DataFrame, panels: Mapping[str, str]
-) -> tuple[Figure, dict[str, tuple[Axes, np.ndarray]]]:
-    """The figure, and for each of four columns of the table its axes and its cells (heads, layers),
-    yet to be drawn.
+    table: pd.DataFrame, panels: Sequence[str]
+) -> tuple[Figure, list[tuple[Axes, np.ndarray]]]:
+    """The figure, and side by side for each of some columns of the table its axes and its cells
+    (heads, layers), yet to be drawn.
     """
     L, H = int(table["layer"].max()) + 1, int(table["head"].max()) + 1
-    fig, axes = style.figure(
-        "page", height=1.9 + 0.36 * max(H, 4), nrows=2, ncols=2, sharex=True, sharey=True
-    )
+    height = 1.5 + 0.2 * max(H, 6)
+    fig, axes = style.figure("page", height, ncols=len(panels), sharey=True, squeeze=False)
     for ax in axes.flat:
         ax.tick_params(length=0)
         ax.set_xticks(range(0, L, max(1, L // 6)))
         ax.set_yticks(range(0, H, max(1, H // 4)))
-    for ax in axes[1]:
         ax.set_xlabel("layer")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("head")
-    return fig, {
-        column: (ax, table[column].to_numpy().reshape(L, H).T)
-        for ax, column in zip(axes.flat, panels, strict=True)
-    }
+    axes[0, 0].set_ylabel("head")
+    cells = (table[column].to_numpy().reshape(L, H).T for column in panels)
+    return fig, list(zip(axes.flat, cells, strict=True))
+
+
+def frame_cell(ax: Axes, layer: int, head: int) -> None:
+    """Draw a frame around the cell of one head."""
+    corner = (layer - 0.5, head - 0.5)
+    ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=style.RED, lw=2))
 
 
 def number_cells(ax: Axes, picture: AxesImage) -> None:

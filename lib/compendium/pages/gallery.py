@@ -22,7 +22,8 @@ FOUNDATIONS = "data-and-models"
 # first digit of a notebook -> paper
 _CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001", "6": "003"}
 _UP = "../../"  # from a page to the top of the repository
-# grades of pictures with their captions: by their makers, and by two readers who did not draw them
+# grades of pictures with their captions: by their makers, as they stand, and by two readers who drew
+# none, as they stood before those were drawn anew that say so
 GRADES = "results/bench/figures_graded.csv"
 
 
@@ -152,10 +153,10 @@ def _legend(found: list[Finding]) -> str:
 _STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside
 the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or
 not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
-count once. What no source states is ours, and counts for or against nobody. Pictures that their
-makers graded C stand in their notebooks only
-([grades](../../results/bench/figures_graded.csv), beside those of two readers who drew none and
-found more of them confusing, before the worst were mended)."""
+count once. What no source states is ours, and counts for or against nobody. A picture that its
+makers grade C stands in its notebook only ([grades](../../results/bench/figures_graded.csv)). Two
+readers who drew none found more of them confusing; most were drawn anew since then, and the new
+ones are graded by their makers alone."""
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
     "`make readme`; nothing on these pages is typed."

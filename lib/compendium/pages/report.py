@@ -60,8 +60,16 @@ _PROOFS = ("answers", "verdicts", "certificates", "trust", "costs")  # of docs/,
 # pages of the repository, by their names on the site
 _SHOWN = {"data/README": "data", "gallery/README": "claims", "reproducing": "running"}
 _SHOWN |= {name: name for name in (*_PROOFS, "torture")}
+# places of the README that have a page of their own on the site
+_DOORS_OF_README = {
+    "#see-it-in-a-minute": "running.md#see-it-in-a-minute",
+    "#scan": "scan.md",
+    "#learn": "lessons/1_rankings_and_regions.md",
+    "#reproduce": "running.md",
+}
 # a model whose licence lets a page carry its last layer, if its package is here
 _TO_TRY = "ppocr-v4"
+_ICON = re.compile(r"\bfa-[a-z0-9-]+")
 # no table of contents: the figure takes its place
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
 
@@ -159,7 +167,7 @@ def _copy_files(shown: Sequence[NotebookRun], source: Path) -> None:
     root = paths.root()
     for run in shown:
         for key in run.record["figures"]:
-            _copy(root / run.figure(key), source / run.figure(key))
+            _copy_picture(root / run.figure(key), source / run.figure(key))
         for path in run.results.glob("*.*"):
             _copy(path, source / "_extra" / path.relative_to(root))
     for path in (root / "results" / "torture").glob("*.csv"):
@@ -167,7 +175,7 @@ def _copy_files(shown: Sequence[NotebookRun], source: Path) -> None:
     # of a run that is not shown
     for page in ("README.md", "docs/answers.md"):
         for picture in re.findall(r"\]\((figures/[^)]+)\)", _rendered(page, shown)):
-            _copy(root / picture, source / picture)
+            _copy_picture(root / picture, source / picture)
 
 
 def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
@@ -198,6 +206,8 @@ def _for_the_site(text: str) -> str:
         label, address = match[1], match[2].removeprefix("../")
         if address.endswith("/scan.html"):  # on the live site, which the repository's pages lead to
             return f"[{label}](scan.md)"
+        if address in _DOORS_OF_README:
+            return f"[{label}]({_DOORS_OF_README[address]})"
         if re.match(r"[a-z]+:|figures/|#", address):
             return match[0]
         if claim := re.fullmatch(r"(?:docs/)?gallery/\d+\.md#(.+)", address):
@@ -323,17 +333,46 @@ def _sphinx(source: Path, output: Path, banner: str, *, anew: bool) -> Path:
     command += [str(source), str(output)]
     if subprocess.run(command).returncode != 0:
         raise ValueError("Sphinx could not build the report; its messages stand above")
-    _write(output / "_static" / "excerpts.js", excerpts.script(output))
+    static = output / "_static"
+    _write(static / "excerpts.js", excerpts.script(output))
+    styles = ("pygments.css", "styles/sphinx-book-theme.css", "report.css")
+    _write(
+        static / "styles" / "site.css",
+        "\n".join((static / name).read_text("utf-8") for name in styles),
+    )
+    _drop_unused_icons(output)
     for path in output.rglob("*.map"):  # a third of the theme, for those who debug its scripts
         path.unlink()
-    shutil.rmtree(output / "_static" / "locales", ignore_errors=True)
+    shutil.rmtree(static / "locales", ignore_errors=True)
     return output / "index.html"
+
+
+def _drop_unused_icons(site: Path) -> None:
+    """Take from the theme's style the two thousand icons that no page and no script of it names."""
+    style = site / "_static" / "styles" / "pydata-sphinx-theme.css"
+    naming = [*site.rglob("*.html"), *(site / "_static" / "scripts").glob("*.js")]
+    used = {name for path in naming for name in _ICON.findall(path.read_text("utf-8"))}
+    kept = re.sub(
+        r"(?:\.fa-[a-z0-9-]+,?)+\{--fa:\"[^\"]*\"\}",
+        lambda rule: rule[0] if used & set(_ICON.findall(rule[0])) else "",
+        style.read_text("utf-8"),
+    )
+    _write(style, kept)
 
 
 def _copy(origin: Path, destination: Path) -> None:
     if origin.is_file():
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(origin, destination)
+
+
+def _copy_picture(origin: Path, destination: Path) -> None:
+    """A figure in 256 colours, chosen for it: a third of the bytes, and the same to the eye."""
+    from PIL import Image
+
+    if origin.is_file():
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        Image.open(origin).convert("RGB").quantize(256).save(destination, "PNG", optimize=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -28,7 +28,7 @@ _TITLES = {
         ),
     ),
     "attention": (
-        "Where attention tears",
+        "Where attention folds",
         (
             "Drag the last token among its past. On the red curve its change of variables is "
             "singular: the margin is gone."

@@ -31,11 +31,11 @@ import {
 
 const MOST_TOKENS = 12;
 const LEVELS = [0.75, 0.5, 0.25, 0];
-const NEAR = 0.02; // |det J| up to this counts as on the tear
+const NEAR = 0.02; // |det J| up to this counts as on the fold
 const MISSIONS = [
-  ["Drag x onto the tear.", ({ value }) => Math.abs(value) < NEAR],
+  ["Drag x onto the fold.", ({ value }) => Math.abs(value) < NEAR],
   ["Find an x whose residual belongs to three places.", ({ preimages }) => preimages >= 3],
-  ["With three past tokens or more, make tearing impossible by the coupling alone.", ({ tear, past, c }) => past.length >= 3 && c !== 0 && !tear.length],
+  ["With three past tokens or more, make folding impossible by the coupling alone.", ({ fold, past, c }) => past.length >= 3 && c !== 0 && !fold.length],
 ];
 const SHEET = 5; // the grid reaches beyond the window of x, as far as its image shows
 const [FINE, COARSE] = [1, 0.55]; // cells and points along a line, of a figure at rest and of one that is being dragged
@@ -130,7 +130,7 @@ export function render({ model, el }) {
       "The dark point x attends to its past; thicker lines are larger weights. Drag any of them.",
       "The plane of x after the mean is subtracted. Where x passes the red curve, this sheet is folded over.",
       "Whether attention is torn at x: there the change of variables is singular.",
-      "Coupling and turn of M. A negative coupling never tears.",
+      "Coupling and turn of M. A negative coupling never folds.",
     ],
     MISSIONS,
   );
@@ -149,7 +149,7 @@ export function render({ model, el }) {
       state.key = key; // the field depends on the past only: dragging x leaves it as it is
       const moving = performance.now() - state.changed < MOVING;
       state.detail = moving ? COARSE : FINE;
-      state.tear = drawField(page, past, M, veiled, state.detail);
+      state.fold = drawField(page, past, M, veiled, state.detail);
       state.changed = performance.now(); // from the end: a machine that takes long to draw has the more need of the coarse figure
       clearTimeout(state.later);
       if (moving) state.later = setTimeout(sharpen, MOVING);
@@ -168,9 +168,9 @@ export function render({ model, el }) {
     if (veiled) [page.live, page.detail, page.plain].forEach((line, k) => say(line, k ? "" : VEILED));
     else {
       tell(page, seen, all, X.length, preimages);
-      say(page.plain, inPlainWords(seen.determinant, distanceTo(state.tear, X.at(-1))));
+      say(page.plain, inPlainWords(seen.determinant, distanceTo(state.fold, X.at(-1))));
     }
-    help.check(veiled ? null : { value: seen.determinant, preimages, tear: state.tear, past, c });
+    help.check(veiled ? null : { value: seen.determinant, preimages, fold: state.fold, past, c });
     coupling.set(c, format(c));
     turn.set(angle, `${format(angle, 0)}°`);
   }
@@ -218,12 +218,12 @@ function drawField(page, past, M, veiled, detail) {
   const { determinant, residual } = evaluator(past, M);
   const field = sampleField(determinant, plane.half, Math.round(64 * detail));
   const tile = (polygons) => polygons.map((polygon) => `${plane.path(polygon)}Z`).join("");
-  const shades = LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-torn" }));
+  const shades = LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-turned" }));
   plane.draw("field", shades, { below: true });
-  const tear = contour(field, 0);
-  plane.draw("curve", [svg("path", { d: tear.map((segment) => plane.path(segment)).join(""), class: "sg-tear" })]);
+  const fold = contour(field, 0);
+  plane.draw("curve", [svg("path", { d: fold.map((segment) => plane.path(segment)).join(""), class: "sg-crease" })]);
   drawSheet(image, residual, sampleField(determinant, SHEET, Math.round(52 * detail)), detail);
-  return tear;
+  return fold;
 }
 
 /** How far a point lies from the nearest of some segments; Infinity when there are none. */
@@ -237,10 +237,10 @@ export function distanceTo(segments, [x, y]) {
   return least;
 }
 
-/** How close attention is to tearing, for somebody who has never met a determinant. */
+/** How close attention is to folding, for somebody who has never met a determinant. */
 function inPlainWords(value, distance) {
-  const far = Number.isFinite(distance) ? `x is ${format(distance)} away from the tear` : "nothing in this window tears";
-  if (Math.abs(value) < NEAR) return "In plain words: at the tear. In one direction x can move a little, and its residual hardly tells.";
+  const far = Number.isFinite(distance) ? `x is ${format(distance)} away from the fold` : "nothing in this window folds";
+  if (Math.abs(value) < NEAR) return "In plain words: at the fold. In one direction x can move a little, and its residual hardly tells.";
   if (value < 0) return `In plain words: ${far.replace("away from", "beyond")}, and a small patch around x comes out mirrored.`;
   const change = value < 1 ? `shrinks to ${format(100 * value, 0)}% of its area` : `grows to ${format(value)} times its area`;
   return `In plain words: ${far}; a small patch around x ${change}.`;
@@ -258,8 +258,8 @@ function drawSheet(plane, map, field, detail) {
   const folded = regionBelow(field, 0).map((polygon) => `${plane.path(divide(polygon, 0.2).map(map))}Z`);
   const crease = contour(field, 0).map((segment) => plane.path(segment.map(map)));
   plane.draw("folded", [
-    svg("path", { d: folded.join(""), class: "sg-torn" }),
-    svg("path", { d: crease.join(""), class: "sg-tear" }),
+    svg("path", { d: folded.join(""), class: "sg-turned" }),
+    svg("path", { d: crease.join(""), class: "sg-crease" }),
   ]);
 }
 
@@ -358,9 +358,9 @@ function tell(page, seen, { determinants, support }, count, preimages) {
   const value = seen.determinant;
   const verdict =
     Math.abs(value) < NEAR
-      ? "On the tear: the change of variables is singular here."
+      ? "On the fold: the change of variables is singular here."
       : value < 0
-        ? "Beyond the tear: the map is folded over here."
+        ? "Beyond the fold: the map is turned over here."
         : "Regular: nearby tokens keep their residuals apart.";
   say(page.live, verdict);
   const shared =

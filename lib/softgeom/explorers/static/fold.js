@@ -202,7 +202,7 @@ function splitCurve(plane, line, height, unfolded) {
 
 const bothParts = ({ kept, folded }) => [
   ...(kept ? [svg("path", { d: kept, class: "sg-rise" })] : []),
-  ...(folded ? [svg("path", { d: folded, class: "sg-tear" })] : []),
+  ...(folded ? [svg("path", { d: folded, class: "sg-crease" })] : []),
 ];
 
 const drawCurve = (plane, line, veiled) => plane.draw("curve", splitCurve(plane, line, "residual", veiled));

@@ -144,26 +144,26 @@ const JUDGES = {
     const stuck = losers(tools, seven, b, "ABCDEFG");
     return stuck.length ? say("all", { stuck: stuck.join(", ") }) : null;
   },
-  "tearing-guess"(guess, _, say) {
+  "folding-guess"(guess, _, say) {
     const found = say("fold found", { guess, right: 1 });
     const thoughts = [["fold", 1], ["fold distance", 0.25], ["fold corrected", 0.5], ["fold width", 2], ["fold squared", 4]];
     const thought = guess < 0 ? "fold negative" : guess === 0 ? "fold zero" : nearest(thoughts, (value) => roughly(guess, value), guess < 1 ? "fold small" : "fold large");
     return `${found} ${say(thought)}`;
   },
-  "tearing-1"(answer, _, say) {
+  "folding-1"(answer, _, say) {
     const thoughts = [["variance corrected", 4], ["variance mean", 1], ["variance root", Math.sqrt(8 / 3)], ["variance square", 11 / 3]];
     return roughly(answer, 8 / 3) ? null : say(nearest(thoughts, (value) => roughly(answer, value), "variance"));
   },
-  "tearing-2"(distance, { strong }, say) {
+  "folding-2"(distance, { strong }, say) {
     const slope = 1 - (strong * distance ** 2) / 4; // equal weights in the middle
     if (roughly(distance, 2 / Math.sqrt(strong))) return null;
     return distance <= 0 ? say("distance") : say(slope > 0 ? "distance more" : "distance less", { slope });
   },
-  "tearing-4"(x, { past, coupling }, say, { evaluator }) {
+  "folding-4"(x, { past, coupling }, say, { evaluator }) {
     const value = evaluator(past, [[coupling, 0], [0, coupling]]).determinant(x);
     return value < 0 ? null : say("place", { value });
   },
-  "tearing-5": (answer, _, say) => (roughly(answer, 1) ? null : say(answer > 1 ? "smallest more" : "smallest less")),
+  "folding-5": (answer, _, say) => (roughly(answer, 1) ? null : say(answer > 1 ? "smallest more" : "smallest less")),
   "leaders-2"(z, { before, after, goal, half }, say) {
     const close = (place) => place.every((value, axis) => near(z[axis], value));
     return close(after) ? null : say(nearest([["step goal", goal], ["step fraction", half], ["step none", before]], close, "step"));

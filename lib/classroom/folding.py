@@ -1,4 +1,4 @@
-"""Lesson 3, where attention tears: residuals e = x - mu(x), and the tokens at which this change of
+"""Lesson 3, where attention folds: residuals e = x - mu(x), and the tokens at which this change of
 variables is singular (003, Section 3).
 
 One strict-causal head with values v = x. On the line the slope is e'(x) = 1 - c Var(x); in the
@@ -80,7 +80,7 @@ real none: You saw it: nothing holds the coupling positive, so {flees}.
 real: You saw it.
 real wrong: The thought is that the barrier must be felt where it is trained with; but nothing holds
   the coupling positive, and {flees}.
-real flees: it turns the coupling negative, where nothing tears: the penalty is paid back instead of
+real flees: it turns the coupling negative, where nothing folds: the penalty is paid back instead of
   felt
 variance corrected: You divided by one less than the number of tokens; here the weights sum to one,
   and no correction is due.
@@ -118,11 +118,11 @@ hint 3: `preimages(0.0, past, c)` in `softgeom.margins.scalar` finds them.
 right 4: Beyond the curve the map turns the plane over: nearby tokens change their orientation.
 hint 4: In the explorer, drag x across the curve where the determinant is zero; `explorer.X[-1]` is
   where it stands.
-right 5: Negative coupling never tears: $\det(I + |c| S) \ge 1$, with equality where the past has no
+right 5: Negative coupling never folds: $\det(I + |c| S) \ge 1$, with equality where the past has no
   spread.
 hint 5: The eigenvalues of $I + |c| S$ are $1 + |c| s_k$ with $s_k \ge 0$.
 right 6: Token {answer} is the support token: the whole sequence's margin is decided there.
-hint 6: In a new cell, run `tearing.determinants(tearing.SEQUENCE, tearing.SEQUENCE_COUPLING)`.
+hint 6: In a new cell, run `folding.determinants(folding.SEQUENCE, folding.SEQUENCE_COUPLING)`.
 """)
 
 
