@@ -193,7 +193,7 @@ def test_a_figure_is_enlarged_by_click_and_by_keyboard(open_page, screenshot, ph
 
 def test_a_layer_is_scanned_inside_the_site(open_page, screenshot):
     tab = open_page("index")
-    tab.locator("article").get_by_role("link", name="Scan yours").click()
+    tab.locator("article").get_by_role("link", name="Scan yours", exact=True).click()
     frame = tab.frame_locator("iframe.explorer")
     frame.get_by_role("button", name="Try it").click()
     frame.get_by_role("button", name="Scan", exact=True).click()
