@@ -139,16 +139,6 @@ SOFTMAX_PRESETS: list[State] = [
     },
 ]
 
-_SOFTMAX: State = {
-    "W": _TRIANGLE,
-    "b": None,
-    "names": None,
-    "among": None,
-    "first": 1,
-    "presets": SOFTMAX_PRESETS,
-    "veiled": False,
-}
-
 _PAST = [[-1.25, -0.25], [-0.5, 1.25], [1.0, 0.875], [1.125, -0.875]]
 
 ATTENTION_PRESETS: list[State] = [
@@ -192,12 +182,6 @@ ATTENTION_PRESETS: list[State] = [
     },
 ]
 
-_ATTENTION: State = {
-    **{key: ATTENTION_PRESETS[0][key] for key in ("X", "coupling", "turn")},
-    "presets": ATTENTION_PRESETS,
-    "veiled": False,
-}
-
 FOLD_PRESETS: list[State] = [
     {
         "name": "Two tokens, about to fold",
@@ -235,19 +219,15 @@ FOLD_PRESETS: list[State] = [
     },
 ]
 
-_FOLD: State = {
-    **{key: FOLD_PRESETS[0][key] for key in ("past", "coupling", "level")},
-    "presets": FOLD_PRESETS,
-    "veiled": False,
-}
+_EIGHT = [
+    [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75],
+    [-0.75, -0.25], [1.0, -0.5],
+]  # fmt: skip
 
 HARDMAX_PRESETS: list[State] = [
     {
         "name": "Three leaders",
-        "Z": [
-            [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75],
-            [-0.75, -0.25], [1.0, -0.5],
-        ],
+        "Z": _EIGHT,
         "alpha": 0.5,
         "ratio": 1.0,
         "angle": 0.0,
@@ -286,10 +266,7 @@ HARDMAX_PRESETS: list[State] = [
     },
     {
         "name": "A stretched A changes the leaders",
-        "Z": [
-            [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75],
-            [-0.75, -0.25], [1.0, -0.5],
-        ],
+        "Z": _EIGHT,
         "alpha": 0.5,
         "ratio": 16.0,
         "angle": 30.0,
@@ -300,22 +277,19 @@ HARDMAX_PRESETS: list[State] = [
     },
 ]  # fmt: skip
 
-_HARDMAX: State = {
-    **{
-        key: HARDMAX_PRESETS[3][key] for key in ("Z", "alpha", "ratio", "angle")
-    },  # leaders emerge while one steps through it
-    "temperature": 0.0,
-    "layers": 12,
-    "layer": 0,
-    "presets": HARDMAX_PRESETS,
-    "veiled": False,
-}
+
+def _state(start: State, presets: list[State], **more: Any) -> State:
+    """Where an explorer starts: at one of its presets, with more that these leave as it is."""
+    shown = {key: value for key, value in start.items() if key not in ("name", "note")}
+    return {**shown, **more, "presets": presets, "veiled": False}
+
 
 _STATES: dict[str, State] = {
-    "softmax": _SOFTMAX,
-    "fold": _FOLD,
-    "attention": _ATTENTION,
-    "hardmax": _HARDMAX,
+    "softmax": _state(SOFTMAX_PRESETS[0], SOFTMAX_PRESETS, names=None, among=None, first=1),
+    "fold": _state(FOLD_PRESETS[0], FOLD_PRESETS),
+    "attention": _state(ATTENTION_PRESETS[0], ATTENTION_PRESETS),
+    # leaders emerge while one steps through it
+    "hardmax": _state(HARDMAX_PRESETS[3], HARDMAX_PRESETS, temperature=0.0, layers=12, layer=0),
 }
 
 

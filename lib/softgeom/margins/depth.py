@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 from softgeom.margins.barrier import log_barrier
+from softgeom.margins.prior import check_scale
 
 
 @dataclass(frozen=True)
@@ -135,10 +136,7 @@ def stack_log_densities(
     """Logarithm of every factor of eq. (38), (L + 1, T): their sum is the log-density of the
     stack's variables X (eq. 78). ValueError if the noise scale s is not positive.
     """
-    if not s > 0:
-        raise ValueError(
-            f"the noise scale s must be positive, not {s}: at s = 0 the stack has no density"
-        )
+    check_scale(s)
     first = _gaussian(prior_residuals(X[0], *prior), s) - log_barrier(X[0], *prior)
     above = [
         torch.cat(
@@ -179,10 +177,7 @@ def joint_terms(
     barrier alone. X (T, d), tokens (T,), U (C, d), W_Q and W_K (r, d). ValueError if the noise
     scale s is not positive.
     """
-    if not s > 0:
-        raise ValueError(
-            f"the noise scale s must be positive, not {s}: at s = 0 the embeddings have no density"
-        )
+    check_scale(s)
     return JointTerms(
         cross_entropy=torch.nn.functional.cross_entropy(X @ U.T, tokens, reduction="sum"),
         energy=0.5 * (prior_residuals(X, W_Q, W_K) / s).square().sum(),

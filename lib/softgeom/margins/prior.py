@@ -29,6 +29,14 @@ _MAX_STEPS = 200
 _RESIDUAL = 1e-11
 
 
+def check_scale(s: float) -> None:
+    """ValueError unless the noise scale is positive."""
+    if not s > 0.0:
+        raise ValueError(
+            f"the noise scale s must be positive, not {s}: at s = 0 the model has no density."
+        )
+
+
 def log_density(
     X: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None, *, s: float
 ) -> float:
@@ -36,7 +44,7 @@ def log_density(
     ValueError: A noise scale that is not positive, or what :func:`attention_jacobian_blocks`
     refuses.
     """
-    _check_scale(s)
+    check_scale(s)
     e = residual_map(X, W_Q, W_K, W_V)
     energy = -0.5 * np.square(e / s).sum() - e.size * np.log(s * np.sqrt(2.0 * np.pi))
     return float(energy + np.linalg.slogdet(attention_jacobian_blocks(X, W_Q, W_K, W_V))[1].sum())
@@ -118,7 +126,7 @@ def sample_sequence(
     s: float,
 ) -> Floats:
     """Draw x_i = mu_i(x_i) + e_i, e_i ~ N(0, s^2 I), in turn: (T, d) (eqs. 3 and 17)."""
-    _check_scale(s)
+    check_scale(s)
     X = np.empty((0, W_Q.shape[1]))
     for _ in range(T):
         noise = s * rng.standard_normal((1, W_Q.shape[1]))
@@ -146,10 +154,3 @@ def find_solutions(
         if all(np.linalg.norm(x - other) > apart for other in found):
             found.append(x)
     return np.array(found).reshape(-1, len(e))
-
-
-def _check_scale(s: float) -> None:
-    if not s > 0.0:
-        raise ValueError(
-            f"the noise scale s must be positive, not {s}: at s = 0 the model has no density."
-        )

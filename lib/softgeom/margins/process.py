@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 
+from softgeom.margins.prior import check_scale
+
 Word = tuple[int, ...]
 Law = dict[Word, Any]
 Mode = Literal["causal", "anticausal", "bidirectional"]
@@ -127,8 +129,7 @@ def latent_token_law(
             f"T = {T}: the quadrature is written for the lengths 2 and 3, where consistency "
             "first fails."
         )
-    if not s > 0:
-        raise ValueError(f"the noise scale s must be positive, not {s}.")
+    check_scale(s)
     z = np.linspace(-7.0, 7.0, nodes)
     weight = norm.pdf(z) / norm.pdf(z).sum()
     x1 = np.repeat(s * z[:, None], nodes, axis=1)
