@@ -27,7 +27,6 @@ import numpy as np
 
 from softgeom.bottleneck.asking import (
     Answers,
-    Order,
     Router,
     ask,
     ask_experts,
@@ -264,23 +263,15 @@ def _reply(
         if prison is not None:
             proofs = Answers(layer, features, [prison.proof, *prison.escapes.answers])
             return _Reply(proofs, about_prison(prison))
-        free = Order([[t]], rest=True) if competing is None else above([[t]], competing)
-        found = ask(layer, [free], features=features)
+        found = ask(layer, [above([[t]], competing)], features=features)
         return _Reply(found, ["nothing blocks it", *about_answers(found)])
-    if kind == "among":
-        assert competing is not None
-        firsts = [above([[t]], competing) for t in competing]
-        found = ask(layer, firsts, features=features, n_jobs=options.jobs)
-        return _Reply(found, about_answers(found))
-    sets = _sets(options, kind, names, competing)
+    single = [[t] for t in competing or ()]
+    sets = single if kind == "among" else _sets(options, kind, names, competing)
     if kind == "on":
         found = ask_label_sets(layer, sets, features=features, n_jobs=options.jobs)
         return _Reply(found, about_answers(found))
     blocks = [[[i] for i in some] if kind == "order" else [some] for some in sets]
-    if competing is None:
-        orders = [Order(each, rest=True) for each in blocks]
-    else:
-        orders = [above(each, competing) for each in blocks]
+    orders = [above(each, competing) for each in blocks]
     found = ask(layer, orders, features=features, n_jobs=options.jobs, progress=not options.json)
     return _Reply(found, about_answers(found))
 

@@ -50,8 +50,10 @@ def ask_among(
     return ask(layer, orders, features=features, n_jobs=n_jobs)
 
 
-def above(blocks: Sequence[Sequence[int]], candidates: Iterable[int]) -> Order:
-    """The blocks above the other candidates, where there are any."""
+def above(blocks: Sequence[Sequence[int]], candidates: Iterable[int] | None = None) -> Order:
+    """The blocks above the other candidates, where there are any; by default above all classes."""
+    if candidates is None:
+        return Order(blocks, rest=True)
     named = {i for block in blocks for i in block}
     others = [i for i in candidates if i not in named]
     return Order([*blocks, others] if others else blocks)
@@ -97,10 +99,8 @@ def find_prison(
     """
     names = Names(layer)
     t = names.find(t, "the class")
-    order = Order([[t]], rest=True)
-    if among is not None:
-        order = above([[t]], names.find_all(among, "candidates"))
-    answer = ask(layer, [order], features=features)[0]
+    candidates = None if among is None else names.find_all(among, "candidates")
+    answer = ask(layer, [above([[t]], candidates)], features=features)[0]
     if answer.verdict == "possible":
         return None
     rivals = _rivals(answer)
