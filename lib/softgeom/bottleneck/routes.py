@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from softgeom.arrays import Ints
+from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.verdict import (
     Captors,
@@ -88,15 +88,8 @@ class Open:
 
     def won(self, points: Points, method: str) -> dict[int, Finding]:
         """Findings from points (d,) at which classes seem to win, for those that do."""
-        classes = np.array(list(points), dtype=np.intp)
-        margins = self.checker.certify_many(list(points.values()), classes.tolist())
-        radii = self.checker.radius(classes, margins)
-        found = zip(points.items(), margins.tolist(), radii.tolist(), strict=True)
-        return {
-            t: Finding(t, Witness(point), method, 0, margin, radius)
-            for (t, point), margin, radius in found
-            if margin > 0
-        }
+        margins = self.checker.certify_many(list(points.values()), list(points))
+        return winners(self.checker, points, margins, method)
 
     def keep(self, classes: Ints, found: Candidates) -> dict[int, Finding]:
         """Findings from a search for classes (n,); where it did not win it shows where to start."""
@@ -106,6 +99,17 @@ class Open:
             if found.margin[n] > 0:
                 won[t] = self.problem.lift(z, float(found.margin[n]))
         return self.won(won, "ascent")
+
+
+def winners(checker: Checker, points: Points, margins: Floats, method: str) -> dict[int, Finding]:
+    """Findings from points (d,) whose classes win there by certified ``margins`` (n,) above 0."""
+    radii = checker.radius(np.array(list(points), dtype=np.intp), margins)
+    found = zip(points.items(), margins.tolist(), radii.tolist(), strict=True)
+    return {
+        t: Finding(t, Witness(point), method, 0, margin, radius)
+        for (t, point), margin, radius in found
+        if margin > 0
+    }
 
 
 Run = Callable[[Open, Ints], dict[int, Finding]]

@@ -41,6 +41,7 @@ from softgeom.bottleneck.routes import (
     decide_open,
     make_start,
     surviving,
+    winners,
     without_findings,
 )
 from softgeom.bottleneck.scaling import Scaled, in_units
@@ -60,6 +61,7 @@ DECIDE_SHARED = 512
 # share of climbers that a round must bring to the top: captives cannot win, and whoever can is
 # pursued once proofs have taken those away
 WORTH = 0.3
+MISSED = Finding(-1, Unknown(np.inf, "not found by search"), "ascent", 0, np.inf, np.nan)
 SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
 
 
@@ -261,8 +263,7 @@ def _search(task: _Task, classes: Ints) -> list[Finding]:
         if len(left):
             with surviving("the search", left.tolist()):
                 findings |= search(task, left)
-    missed = Finding(-1, Unknown(np.inf, "not found by search"), "ascent", 0, np.inf, np.nan)
-    return [findings.get(t, replace(missed, index=t)) for t in classes.tolist()]
+    return [findings.get(t, replace(MISSED, index=t)) for t in classes.tolist()]
 
 
 def _won_by_search(task: _Task, classes: Ints, device: Device | None) -> dict[int, Finding]:
@@ -271,16 +272,12 @@ def _won_by_search(task: _Task, classes: Ints, device: Device | None) -> dict[in
     found = climb(task.problem, classes, rounds=rounds, worth=WORTH, device=device)
     margins = _certified(task, classes, found)
     radii = task.checker.radius(classes, margins)
-    findings: dict[int, Finding] = {}
-    for n, margin in enumerate(margins.tolist()):
-        t, steps = int(classes[n]), int(found.steps[n])
-        if margin > 0:
-            point = Witness(task.problem.lift(found.Z[n], float(found.margin[n])))
-            method = "ascent" if steps else "look"
-            findings[t] = Finding(t, point, method, steps, margin, float(radii[n]))
-        else:
-            missed = Unknown(np.inf, "not found by search")
-            findings[t] = Finding(t, missed, "ascent", steps, np.inf, np.nan)
+    findings = {t: replace(MISSED, index=t) for t in classes.tolist()}
+    for n in np.flatnonzero(margins > 0).tolist():
+        t, steps, margin = int(classes[n]), int(found.steps[n]), float(margins[n])
+        point = Witness(task.problem.lift(found.Z[n], float(found.margin[n])))
+        method = "ascent" if steps else "look"
+        findings[t] = Finding(t, point, method, steps, margin, float(radii[n]))
     return findings
 
 
@@ -290,13 +287,7 @@ def _won_by_part(task: _Task, classes: Ints) -> dict[int, Finding]:
         return {}
     points = far_points(task.problem, classes)
     margins = certify_by(task.checker, task.partial_look, points, classes)
-    radii = task.checker.radius(classes, margins)
-    found = zip(classes.tolist(), points, margins.tolist(), radii.tolist(), strict=True)
-    return {
-        t: Finding(t, Witness(point), "look", 0, margin, radius)
-        for t, point, margin, radius in found
-        if margin > 0
-    }
+    return winners(task.checker, dict(zip(classes.tolist(), points, strict=True)), margins, "look")
 
 
 def _certified(task: _Task, classes: Ints, found: Candidates) -> Floats:

@@ -17,11 +17,11 @@ import numpy as np
 from softgeom.bottleneck.asking import Answers, Router
 from softgeom.bottleneck.asking.label_sets import with_threshold
 from softgeom.bottleneck.certifying.evidence_file import identity, read_head
-from softgeom.bottleneck.certifying.folder import SUMMARY, check_text
+from softgeom.bottleneck.certifying.folder import SUMMARY
 from softgeom.bottleneck.verdict_table import escape_token
-from softgeom.commands.results import named_folder
+from softgeom.commands.results import check_table, named_folder
 from softgeom.layer import SoftmaxLayer
-from softgeom.writing import whole
+from softgeom.writing import whole, write_text
 
 ANSWERS, TABLE, LAYER = "answers.npz", "answers.csv", "layer.npz"
 
@@ -39,9 +39,7 @@ def check_place(out: str) -> Path:
 
 def write_answers(folder: Path, found: Answers | Router, *, with_layer: bool) -> None:
     """The table first, the evidence last: a folder with evidence is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole(folder / TABLE) as fresh:
-        fresh.write_text(_table(found), encoding="utf-8", newline="\n")
+    write_text(folder / TABLE, _table(found))
     if with_layer:
         arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
         with whole(folder / LAYER) as fresh, fresh.open("wb") as file:
@@ -60,9 +58,7 @@ def verify_answers(folder: Path, layer: SoftmaxLayer) -> Answers | Router:
     found = read_answers(folder / ANSWERS, layer)
     found.verify()
     _check_layer(folder / LAYER, found.layer)
-    if not (folder / TABLE).is_file():
-        raise ValueError(f"{folder} has no {TABLE}: ask again.")
-    check_text(folder / TABLE, _table(found))
+    check_table(folder / TABLE, _table(found))
     return found
 
 

@@ -23,13 +23,12 @@ import pandas as pd
 
 from softgeom.bottleneck.ceilings import Ceilings, ceilings, floor
 from softgeom.bottleneck.ceilings.ceilings import GAP
-from softgeom.bottleneck.certifying.folder import check_text
 from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.commands.results import load_scan
+from softgeom.commands.results import check_table, load_scan
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend
 from softgeom.writing import alone, write_text
@@ -206,9 +205,7 @@ def write(folder: Path, found: Ceilings) -> None:
 def verify(folder: Path, layer: SoftmaxLayer) -> Ceilings:
     """Every bound of a folder again, and the table against them; ValueError says what is wrong."""
     found = Ceilings.load(folder / CEILINGS, layer)
-    if not (folder / TABLE).is_file():
-        raise ValueError(f"{folder} has no {TABLE}: ask again.")
-    check_text(folder / TABLE, table(found))
+    check_table(folder / TABLE, table(found))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from softgeom.bottleneck.card import card
 from softgeom.bottleneck.certifying.evidence_file import fingerprint
-from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, write_folder
+from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, check_text, write_folder
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.checkpoints import Head
 from softgeom.checkpoints.folder import parse_json
@@ -56,6 +56,13 @@ def read_summary(folder: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{folder / SUMMARY} is not a summary of a scan.")
     return content
+
+
+def check_table(path: Path, expected: str) -> None:
+    """ValueError unless a table of answers is there, as the evidence has it."""
+    if not path.is_file():
+        raise ValueError(f"{path.parent} has no {path.name}: ask again.")
+    check_text(path, expected)
 
 
 def load_scan(folder: Path, layer: SoftmaxLayer) -> Scan:
