@@ -208,9 +208,7 @@ def test_a_claim_beyond_the_proof_is_refused() -> None:
         values = getattr(found, name).copy()
         values[2] *= factor
         parts = {field: getattr(found, field) for field in ("ceiling", "reached")} | {name: values}
-        forged = Ceilings(
-            layer, found.features, found.classes, found.points, found.at, looks=found.looks, **parts
-        )
+        forged = Ceilings(layer, found.features, found.classes, found.points, found.at, **parts)
         with pytest.raises(ValueError, match="Class 2"):
             forged.verify()
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,6 @@ class Ceilings:
     at: Ints
     ceiling: Floats
     reached: Floats
-    looks: Ints = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -120,8 +119,7 @@ class Ceilings:
         features, arrays = ceilings_file.load(path, layer)
         classes, at = (arrays[name].astype(np.intp) for name in ("classes", "at"))
         bounds = (arrays["ceilings"], arrays["reached"])
-        looks = np.zeros(len(classes), np.intp)
-        found = cls(layer, features, classes, arrays["points"], at, *bounds, looks)
+        found = cls(layer, features, classes, arrays["points"], at, *bounds)
         found.verify()
         return found
 
@@ -171,9 +169,8 @@ def ceilings(
     offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
     points = np.concatenate([part[0] for part in parts])
     at = np.concatenate([part[1] + o for part, o in zip(parts, offsets[:-1], strict=True)])
-    looks = np.concatenate([part[2] for part in parts])
-    ceiling, reached = (np.concatenate([part[n] for part in parts]) for n in (3, 4))
-    return Ceilings(layer, features, chosen, points, at, ceiling, reached, looks)
+    ceiling, reached = (np.concatenate([part[n] for part in parts]) for n in (2, 3))
+    return Ceilings(layer, features, chosen, points, at, ceiling, reached)
 
 
 def floor(
@@ -235,47 +232,45 @@ class _Task:
     seeds: Singles
 
 
-Part = tuple[Array, Ints, Ints, Floats, Floats]
+Part = tuple[Array, Ints, Floats, Floats]
 
 
 def ceiling_block(task: _Task, classes: Ints) -> Part:
-    """Points (m, d) of a block, which is whose (n,), looks (n,), ceilings (n,), reached (n,)."""
+    """Points (m, d) of a block, which is whose (n,), ceilings (n,), reached (n,)."""
     work = partial(_search, task, classes)
     if task.checkpoint is None:
-        points, at, looks = work()
+        points, at = work()
     else:
         seeds = hashlib.sha256(task.seeds.tobytes()).hexdigest()
         options = f"ceilings {task.gap} {seeds}"
         path = block_path(task.checkpoint, task.key, options, task.features, classes)
         sizes: Any = {"n": len(classes), "d": task.layer.dimension}
-        points, at, looks = finished(path, partial(_read_block, **sizes), work, _write_block)
+        points, at = finished(path, partial(_read_block, **sizes), work, _write_block)
     ceiling, reached = Certifier(task.layer, task.features).ceilings(points, classes, at)
     # what is written holds on any machine: its rounding may differ by a few units
     ceiling = np.minimum(1.0, ceiling * (1 + MACHINES))
-    return points, at, looks, ceiling, reached * (1 - MACHINES)
+    return points, at, ceiling, reached * (1 - MACHINES)
 
 
-def _search(task: _Task, classes: Ints) -> tuple[Array, Ints, Ints]:
+def _search(task: _Task, classes: Ints) -> tuple[Array, Ints]:
     program = make_program(task.layer, task.features)
     pool = _Pool(program, classes, task.gap)
     if not isinstance(task.features, Unbounded):
         # most winners are as good as certain far out in their own direction
         pool.try_own(far_points(make_problem(task.layer, task.features), classes))
     pool.try_all(np.concatenate([np.zeros((1, task.layer.dimension), np.float32), task.seeds]))
-    looks = np.zeros(len(classes), np.intp)
     descents = Descents(program, task.gap / 2)
     while len(batch := pool.next(TOGETHER - len(descents))) or len(descents):
         W, b = program.W[classes[batch]], program.b[classes[batch]].astype(np.float64)
         descents.admit(batch, W, b, pool.Z[pool.best[batch]], task.gap / 2)
         ended = descents.step()
-        looks[ended["name"]] = ended["looks"]
         pool.close(ended)
         # some of the others are served by what these found
         descents.drop(pool.done[descents.state["name"]])
     points, at = pool.points()
     if isinstance(task.features, Unbounded):
-        return *polish(task.layer, classes, points, at), looks
-    return points, at, looks
+        return polish(task.layer, classes, points, at)
+    return points, at
 
 
 class _Pool:
@@ -358,22 +353,22 @@ def _target(layer: SoftmaxLayer, n: int, given: Target_) -> Target:
     return Target(index.astype(np.intp), weights)
 
 
-def _read_block(path: Path, n: int, d: int) -> tuple[Array, Ints, Ints]:
+def _read_block(path: Path, n: int, d: int) -> tuple[Array, Ints]:
     """The points of a finished block; ValueError where they do not fit."""
     try:
-        points, at, looks = read_members(path, ("points", "at", "looks")).values()
+        points, at = read_members(path, ("points", "at")).values()
     except DAMAGE as error:
         raise ValueError(str(error)) from error
-    fits = points.ndim == 2 and points.shape[1] == d and at.shape == looks.shape == (n,)
-    fits = fits and (points.dtype.kind, at.dtype.kind, looks.dtype.kind) == ("f", "i", "i")
+    fits = points.ndim == 2 and points.shape[1] == d and at.shape == (n,)
+    fits = fits and (points.dtype.kind, at.dtype.kind) == ("f", "i")
     if not fits or not np.isfinite(points).all() or not 0 <= at.min() <= at.max() < len(points):
         raise ValueError("its points do not fit")
-    return points, at.astype(np.intp), looks.astype(np.intp)
+    return points, at.astype(np.intp)
 
 
-def _write_block(path: Path, found: tuple[Array, Ints, Ints]) -> None:
+def _write_block(path: Path, found: tuple[Array, Ints]) -> None:
     with whole(path) as fresh, fresh.open("wb") as file:
-        np.savez(file, points=found[0], at=found[1], looks=found[2])
+        np.savez(file, points=found[0], at=found[1])
 
 
 __all__ = ["Ceilings", "ceiling_block", "ceilings", "floor"]
