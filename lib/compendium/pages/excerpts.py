@@ -7,14 +7,17 @@ folder; a script may be read from there.
 
 from __future__ import annotations
 
+import html
 import json
-from html.parser import HTMLParser
+import re
 from pathlib import Path
 
 _LONGEST = 40_000  # characters kept of a page: all of most, the beginning of the longest
-_SILENT = {"script", "style", "svg", "nav", "math"}
-_INLINE = {"a", "b", "code", "em", "i", "span", "strong", "sub", "sup"}
-_VOID = {"br", "hr", "img", "input", "link", "meta", "source", "wbr"}
+_ARTICLE = re.compile(r"(?s)<article\b[^>]*>(.*)</article>")
+_LINK = re.compile(r'<a class="headerlink".*?</a>', re.DOTALL)  # a sign beside each heading
+_SILENT = re.compile(r"(?s)<(script|style|svg|nav|math)\b.*?</\1>")
+_INLINE = re.compile(r"</?(?:a|b|code|em|i|span|strong|sub|sup)\b[^>]*>")  # no space in their place
+_TAG = re.compile(r"(?s)<!--.*?-->|<[^>]*>")
 
 
 def script(site: Path) -> str:
@@ -30,39 +33,7 @@ def script(site: Path) -> str:
 
 
 def _article(page: str) -> str:
-    parser = _Article()
-    parser.feed(page)
-    return " ".join("".join(parser.pieces).split())
-
-
-class _Article(HTMLParser):
-    """Text inside <article>, without scripts, pictures, navigation and the signs that link to
-    headings.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        # tags around this place, and whether their text counts
-        self.open: list[tuple[str, bool]] = []
-        self.pieces: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _INLINE:
-            self.pieces.append(" ")
-        if tag in _VOID:
-            return
-        counts = tag == "article" or bool(self.open and self.open[-1][1])
-        self.open.append(
-            (tag, counts and tag not in _SILENT and ("class", "headerlink") not in attrs)
-        )
-
-    def handle_endtag(self, tag: str) -> None:
-        if any(tag == other for other, _ in self.open):
-            while self.open.pop()[0] != tag:
-                pass
-        if tag not in _INLINE:
-            self.pieces.append(" ")
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1][1]:
-            self.pieces.append(data)
+    """The text of a page that Sphinx wrote."""
+    found = _ARTICLE.search(page)
+    text = _SILENT.sub(" ", _LINK.sub("", found[1])) if found else ""
+    return " ".join(html.unescape(_TAG.sub(" ", _INLINE.sub("", text))).split())
