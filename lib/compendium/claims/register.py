@@ -224,7 +224,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _StrictLoader(_Loader):
-    """YAML in which a duplicate key is an error, not a silent replacement."""
+    """YAML in which a key is a text, and a duplicate one an error, not a silent replacement."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         # "<<" takes in another mapping and is no key of this one: rows that need the same scale
@@ -235,4 +235,5 @@ class _StrictLoader(_Loader):
             raise yaml.constructor.ConstructorError(
                 None, None, f"duplicate key {twice[0]!r}", node.start_mark
             )
-        return dict(super().construct_mapping(node, deep=deep))
+        read = super().construct_mapping(node, deep=deep)
+        return {str(key): value for key, value in read.items()}

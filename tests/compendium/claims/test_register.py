@@ -39,6 +39,7 @@ def test_a_sound_claim_is_read_whole(entry, write):
         ("rule: {why: ''}", "claim.rule.why must be longer"),
         ("rule: {reason: x}", "claim.rule must not contain {'reason'}"),
         ("rule: {evidence: {not a name: x}}", "rule.evidence must not contain {'not a name'}"),
+        ("rule: {evidence: {3: x}}", "rule.evidence must not contain {'3'}"),
         ("rule: {verdicts: {not reproduced: otherwise, reproduced: high < 0}}", "last verdict"),
         ("examples: {reproduced: {gain: 0}}", "no example leads to its verdict 'not reproduced'"),
         ("examples: {reproduced: {gain: 0}}", "'reproduced': the evidence low, high, scale is"),
