@@ -121,7 +121,7 @@ def read(folder: Path) -> tuple[Register, list[str]]:
         faults += [f"{file}, {name}: {fault}" for fault in found]
         if claim is not None and not found:
             claims[claim.id] = claim
-    named = Counter(entry.get("root") for _, _, entry in entries if isinstance(entry, dict))
+    named = Counter(str(entry.get("root")) for _, _, entry in entries if isinstance(entry, dict))
     faults += [f"the root {name} is named by no claim" for name in roots if not named[name]]
     return Register(claims, titles, roots), faults
 

@@ -30,6 +30,7 @@ def test_a_sound_claim_is_read_whole(entry, write):
         ("id: 001-figure-1", "its id must begin with 003-"),
         ("id: 003-figure 1", "claim.id must match pattern"),
         ("root: flod", "unknown root 'flod'; the files name fold"),
+        ("root: [fold]", "claim.root must be string"),
         ("notebook: 24_robust", "notebooks/24_robust.ipynb does not exist"),
         ("sentence: ", "claim.sentence cannot be validated"),
         ("sentence: {paper: '003', start: '4', length: 8, digest: '0'}", "claim.sentence cannot"),
