@@ -117,18 +117,20 @@ def plain_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
 
 
 def watch(
-    recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: int, losses: bool = False
+    recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: int, losses: int = 0
 ) -> Watched:
     """Train from a random start over `size` words; after each epoch read the labels of the held-out
     and of the test reviews once each.
 
-    With `losses` the cross-entropy of the training reviews under the hard dynamics is evaluated
-    after each epoch, besides the running one.
+    The cross-entropy of `losses` training reviews, spread evenly over them, is evaluated under the
+    hard dynamics after each epoch, besides the running one.
     """
     rows: list[dict[str, float]] = []
     best: dict[str, Any] = {"held_out": -1.0}
     train, held, test = (bags[part] for part in (split.train, split.held_out, split.test))
     goals = labels[split.train]
+    some = np.linspace(0, len(train) - 1, min(losses, len(train))).astype(int)
+    asked, answers = train[some], goals[some]
 
     def look(epoch: int, model: Classifier, loss: float) -> None:
         row = {
@@ -142,7 +144,7 @@ def watch(
         }
         rows.append(
             row
-            | {"training_loss": cross_entropy(logits(model, train), goals) if losses else np.nan}
+            | {"training_loss": cross_entropy(logits(model, asked), answers) if losses else np.nan}
         )
         if row["held_out"] > best["held_out"] and _arrived(row["alpha"], recipe):
             E, w = model.embedding.detach().numpy().copy(), model.w.detach().numpy().copy()
@@ -203,6 +205,14 @@ def at_loss(curve: pd.DataFrame, loss: float) -> float:
     return float(tests[k - 1] + share * (tests[k] - tests[k - 1]))
 
 
+def at_equal_loss(ours: pd.DataFrame, other: pd.DataFrame) -> tuple[float, float, float]:
+    """The lowest training loss that two curves both reach, and the test accuracy of either at it,
+    as `at_loss`.
+    """
+    loss = float(max(ours["training_loss"].min(), other["training_loss"].min()))
+    return loss, at_loss(ours, loss), at_loss(other, loss)
+
+
 def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
     """Test accuracy with attention minus without, at the lowest training loss that both of a pair
     reach.
@@ -229,13 +239,11 @@ def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
         flat = curves[
             (curves["dimension"] == d) & (curves["repeats"] == repeats) & (curves["step_size"] == 0)
         ]
-        losses, with_attention, without = [], [], []
-        for seed, one in part.groupby("seed"):
-            ours, other = one[one["alpha"] >= 0.999 * alpha], flat[flat["seed"] == seed]
-            loss = max(ours["training_loss"].min(), other["training_loss"].min())
-            losses.append(loss)
-            with_attention.append(at_loss(ours, loss))
-            without.append(at_loss(other, loss))
+        met = [
+            at_equal_loss(one[one["alpha"] >= 0.999 * alpha], flat[flat["seed"] == seed])
+            for seed, one in part.groupby("seed")
+        ]
+        losses, with_attention, without = np.array(met).T
         row: dict[str, Any] = {
             "dimension": d,
             "repeats": repeats,
@@ -246,7 +254,7 @@ def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
             "least_loss": part["training_loss"].min(),
             "least_loss_without": flat["training_loss"].min(),
         }
-        difference = np.array(with_attention) - np.array(without)
+        difference = with_attention - without
         found = statistics.over_seeds(difference) if np.isfinite(difference).all() else None
         names = ("gain", "low", "high")
         row |= dict(

@@ -55,7 +55,8 @@ def test_splits_use_every_review_once():
 def test_a_watched_training_keeps_the_epoch_that_is_best_on_held_out_reviews(data):
     split = recipes.Split.pooled(len(data.bags), np.random.default_rng(1))
     recipe = recipes.our_recipe(2, 5, 1.0, 0)
-    watched = recipes.watch(recipe, data.bags, data.labels, split, len(data.vocabulary), True)
+    told = (data.bags, data.labels, split, len(data.vocabulary))
+    watched = recipes.watch(recipe, *told, len(split.train))
     assert list(watched.curve["epoch"]) == [1, 2, 3, 4, 5]
     # alpha comes on during the first 60 % of the steps
     assert list(watched.eligible["epoch"]) == [4, 5]
