@@ -143,7 +143,9 @@ def soft_gradients(E, w, v, c, temperature, cut, words, counts, goals, layers, d
     d = E.shape[1]
     states, means = np.empty((layers + 1, d, width), E.dtype), np.empty((layers, d, width), E.dtype)
     scores, share = np.empty(width, E.dtype), np.empty(width, E.dtype)
-    word, first = np.empty(width, np.int32), np.empty((layers, width + 1), np.int64)
+    best, second = np.empty(width, E.dtype), np.empty(width, E.dtype)
+    word, chosen = np.empty(width, np.int32), np.empty(width, np.int32)
+    first = np.empty((layers, width + 1), np.int64)
     most = layers * width * width
     p, to = np.empty(most, E.dtype), np.empty(most, np.int32)
     G, H = np.empty((d, width), E.dtype), np.empty((d, width), E.dtype)
@@ -153,18 +155,21 @@ def soft_gradients(E, w, v, c, temperature, cut, words, counts, goals, layers, d
         kept = 0
         for layer in range(layers):
             Z, after, mean = states[layer], states[layer + 1], means[layer]
+            _two_farthest(Z, n, scores, best, second, chosen)
             for i in range(n):
-                _score(Z, i, n, scores)
-                top = scores[0]
-                for j in range(1, n):
-                    top = max(top, scores[j])
                 first[layer, i], total = kept, 0.0
-                least = top - cut * temperature
-                for j in range(n):
-                    if scores[j] >= least:
-                        p[kept], to[kept] = share[j] * np.exp((scores[j] - top) / temperature), j
-                        total += p[kept]
-                        kept += 1
+                least = best[i] - cut * temperature
+                if second[i] < least:  # the farthest token has all the weight that counts
+                    p[kept], to[kept], total = 1, chosen[i], 1.0
+                    kept += 1
+                else:
+                    _score(Z, i, n, scores)
+                    for j in range(n):
+                        if scores[j] >= least:
+                            p[kept] = share[j] * np.exp((scores[j] - best[i]) / temperature)
+                            to[kept] = j
+                            total += p[kept]
+                            kept += 1
                 for k in range(d):
                     mean[k, i] = 0
                 for e in range(first[layer, i], kept):

@@ -1,0 +1,88 @@
+"""Runs beside their twins without attention, and differences judged over seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from compendium.corpora import published_bags  # noqa: E402 - after importorskip
+from compendium.corpora.reviews import generated_reviews  # noqa: E402
+from compendium.models import authors_recipe as recipes  # noqa: E402
+from compendium.models import by_dimension  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def data():
+    return published_bags.load_published_bags(generated_reviews(), 100, np.random.default_rng(0))
+
+
+def test_a_twin_differs_in_its_layers_alone(data):
+    jobs = by_dimension.plan(data, {2: 3, 4: 2}, [1, 2], 50)
+    assert len(jobs) == 2 * 2 * 3
+    assert [place[0] for place in jobs] == 6 * [2] + 6 * [4]
+    for (d, seed, route), (recipe, *told) in jobs.items():
+        twin, *told_twin = jobs[d, seed, by_dimension.MEAN]
+        assert (recipe.dimension, recipe.seed) == (d, seed)
+        assert (recipe.epochs, recipe.learning_rate) == (twin.epochs, twin.learning_rate)
+        assert twin.layers == 0
+        assert (recipe.layers == 0) == (route == by_dimension.MEAN)
+        np.testing.assert_array_equal(told[2].test, told_twin[2].test)
+    first, second = (jobs[2, seed, "hard"][3].test for seed in (1, 2))
+    assert not np.array_equal(first, second)  # a split for every seed
+
+
+def test_a_model_beside_itself_gains_nothing_and_explains_by_its_words(data):
+    jobs = by_dimension.plan(data, {2: 4}, [1], 150)
+    twin = recipes.watch(*jobs[2, 1, by_dimension.MEAN])
+    row = by_dimension.examine(twin, twin, *jobs[2, 1, by_dimension.MEAN][1:4], 30)
+    assert row["accuracy"] == row["twin"] == row["layers_skipped"]
+    assert row["accuracy_at_loss"] == row["twin_at_loss"]
+    assert row["loss"] == twin.curve["training_loss"].min()
+    shares = [name for name in row if name.startswith(("turned", "given"))]
+    assert len(shares) == 5
+    assert all(0 <= row[name] <= 1 for name in shares)
+    assert 1 <= row["leaders"] <= row["distinct_words"]
+
+
+def runs(differences):
+    rows = [
+        {"dimension": d, "route": "hard", "seed": seed, "ours": 0.5 + value, "other": 0.5}
+        for d, values in differences.items()
+        for seed, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_differences_are_decided_over_seeds_after_the_correction():
+    table = by_dimension.compare(
+        runs(
+            {
+                2: [0.030, 0.031, 0.032],
+                4: [-0.020, -0.021, -0.022],
+                # p of .035 twice, which the correction does not pass
+                8: [0.010, 0.015, 0.020],
+                16: [-0.010, -0.015, -0.020],
+                32: [np.nan, 0.1, 0.1],
+            }
+        ),
+        "ours",
+        "other",
+    )
+    assert list(table["dimension"]) == [2, 4, 8, 16]
+    assert list(table["decided"]) == ["above", "below", "", ""]
+    assert (table["p"] < 0.05).all()
+    assert list(table["seeds_to_decide"]) == [2, 2, 3, 3]
+    found = by_dimension.evidence(table)
+    assert (found["pairs"], found["above"], found["below"]) == (4, 1, 1)
+    assert found["least"] == pytest.approx(-0.021)
+    assert found["most"] == pytest.approx(0.031)
+    assert found["at"] == "d = 2, hard"
+
+
+def test_where_no_pair_meets_nothing_is_measured():
+    found = by_dimension.evidence(by_dimension.compare(runs({2: [np.nan]}), "ours", "other"))
+    assert found["pairs"] == 0
+    assert found["most"] is None
