@@ -107,15 +107,14 @@ def compare(runs: pd.DataFrame, ours: str, other: str) -> pd.DataFrame:
     )
 
 
-def evidence(compared: pd.DataFrame) -> dict[str, float | int | str | None]:
+def evidence(compared: pd.DataFrame) -> dict[str, Any]:
     """What rules ask of a comparison: rows, how many are decided either way, and the least and the
     largest difference, this one with its interval and place.
     """
     rows = compared.sort_values("difference").to_dict("records")
     if not rows:
-        return {"pairs": 0, "above": 0, "below": 0, "least": None, "most": None} | {
-            name: None for name in ("low", "high", "at")
-        }
+        nothing = dict.fromkeys(("least", "most", "low", "high", "at"))
+        return {"pairs": 0, "above": 0, "below": 0, **nothing}
     top = rows[-1]
     return {
         "pairs": len(rows),
@@ -130,4 +129,4 @@ def evidence(compared: pd.DataFrame) -> dict[str, float | int | str | None]:
 
 
 def _stopped(watched: Watched) -> float:
-    return float(watched.curve.set_index("epoch").loc[watched.epoch, "test"])
+    return float(watched.curve["test"].to_numpy()[watched.curve["epoch"] == watched.epoch][0])
