@@ -5,15 +5,24 @@
 Rows are appended to results/bench/among_the_best.csv, a captive and a k each, and a second call
 goes on where the first was stopped: class, token, k, verdict, method, copies (captives whose row
 and bias are the same to 0.1%: there the answer is trivial, for they lead or follow one another).
-Each verdict is verified before it is written. Captives without copies are asked first. How many of
-each verdict there are is counted in results/bench/among_the_best_counts.csv.
+A captive is asked for the largest k first and then for the smallest: who is not among the ten best
+is not among the five best either, by the same prisons, and who can be third can be fifth, at the
+same point. Each verdict is verified before it is written, for each k. One captive and one k take at
+most `CAP` CPU seconds (fixed before any was asked for the ten best), and are undecided then.
+Captives without copies are asked first. How many of each verdict there are is counted in
+results/bench/among_the_best_counts.csv.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,12 +30,17 @@ from threadpoolctl import threadpool_limits
 
 from softgeom.bottleneck import scan
 from softgeom.bottleneck.asking import ask_experts
+from softgeom.bottleneck.asking.experts import Chosen
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.checkpoints import load_head
 
 OUT = Path(__file__).parents[1] / "results" / "bench" / "among_the_best.csv"
 NEAR = 1e-3  # of the row's norm
-MOST = 100  # programmes of one captive before it is left undecided
+CAP = 5.0  # CPU seconds of one captive and one k
+
+
+class CapError(BaseException):
+    """The CPU seconds of one question are used up. No fault, which `ask` would take for its own."""
 
 
 def main() -> None:
@@ -39,6 +53,7 @@ def main() -> None:
     until = time.monotonic() + options.seconds
     done = pd.read_csv(OUT) if OUT.is_file() else pd.DataFrame(columns=["head", "class", "k"])
     asked = set(zip(done["head"], done["class"], done["k"], strict=True))
+    signal.signal(signal.SIGPROF, _stop)
     with threadpool_limits(1):
         layer = load_head(options.head).layer
         found = scan(layer)
@@ -46,26 +61,59 @@ def main() -> None:
         rows = np.column_stack([layer.W[held], layer.bias[held]]).astype(float)
         near = NEAR * np.linalg.norm(rows, axis=1)
         copies = np.array([(np.linalg.norm(rows - r, axis=1) < near).sum() - 1 for r in rows])
-        order = np.argsort(copies > 0, kind="stable")
-        for k in options.k:
-            for n in order.tolist():
-                t = int(held[n])
-                if (options.head, t, k) in asked or time.monotonic() > until:
-                    continue
-                router = ask_experts(layer, k, [t], features=found.features, most=MOST)
-                router.verify()
-                (answer,) = router.experts
-                row = {
-                    "head": options.head,
-                    "class": t,
-                    "token": escape_token(layer.token(t)),
-                    "k": k,
-                    "verdict": answer.verdict,
-                    "method": answer.method,
-                    "copies": int(copies[n]),
-                }
-                pd.DataFrame([row]).to_csv(OUT, mode="a", header=not OUT.is_file(), index=False)
+        for n in np.argsort(copies > 0, kind="stable").tolist():
+            t = int(held[n])
+            left = [k for k in options.k if (options.head, t, k) not in asked]
+            if not left or time.monotonic() > until:
+                continue
+            about = {"head": options.head, "class": t, "token": escape_token(layer.token(t))}
+            table = pd.DataFrame(
+                [
+                    {**about, "k": k, **answer, "copies": int(copies[n])}
+                    for k, answer in sorted(decide(layer, found.features, t, left).items())
+                ]
+            )
+            table.to_csv(OUT, mode="a", header=not OUT.is_file(), index=False)
+            print(table.to_csv(index=False, header=False), end="", flush=True)
     count(pd.read_csv(OUT))
+
+
+def decide(layer: Any, features: Any, t: int, several: list[int]) -> dict[int, dict[str, str]]:
+    """Verdict and method of captive t for several k, each verified or undecided."""
+    answers: dict[int, dict[str, str]] = {}
+    ways = sorted(several, reverse=True)[:1] + sorted(several)[:-1]
+    for k in ways:
+        if k in answers:
+            continue
+        try:
+            with _capped(CAP):
+                (answer,) = ask_experts(layer, k, [t], features=features).experts
+        except CapError:
+            answer = Chosen(t, k, "undecided", [], "capped")
+        for other in several:
+            same = (
+                other == k
+                or (answer.verdict == "impossible" and other < k)
+                or (answer.verdict == "possible" and other > k)
+            )
+            if same and other not in answers:
+                replace(answer, k=other).check(layer, features)
+                answers[other] = {"verdict": answer.verdict, "method": answer.method}
+    return answers
+
+
+@contextmanager
+def _capped(seconds: float) -> Iterator[None]:
+    """CapError inside once this process has used so many CPU seconds more."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+def _stop(*_: object) -> None:
+    raise CapError
 
 
 def count(rows: pd.DataFrame) -> None:

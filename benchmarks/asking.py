@@ -4,6 +4,12 @@ Usage: `python benchmarks/asking.py [NAME ...]`; rows of subjects that are not n
 file comes from its wheel by hash; sets are drawn at random. A sample of the answers is written down
 and checked by `tools/check_evidence.py` in a process of its own: exact fractions, nothing of
 softgeom. Rows go to results/bench/asking.csv.
+
+Opened, too: the music tagger `musicnn` and the comment classifiers `tox-block`, `arabic-toxic` and
+`toxic-comment-classifier` carry weights, but have fewer labels than features; in `acoupi-birdnet`,
+`aria-inference`, `birdnet`, `birdnet-analyzer`, `deepdanbooru-onnx`, `deepmoji-onnx`,
+`ponychart-classifier` and `torch-vggish-yamnet` there are none, they are fetched when the package
+runs; `nudenet` is a detector of boxes.
 """
 
 from __future__ import annotations

@@ -131,6 +131,12 @@ def test_one_worker_starts_nothing_and_errors_come_through() -> None:
     assert available_cores() >= 1
 
 
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True])
+def test_what_is_no_number_of_workers_is_refused(workers) -> None:
+    with pytest.raises(ValueError, match="n_jobs is a number of workers, 1 or more"):
+        run_blocks(operator.mul, JOBS, n_jobs=workers)
+
+
 def test_environment_chooses_the_number_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOBS", "1")
     assert run_blocks(os.getpid, [()] * 3) == [os.getpid()] * 3  # nothing is started

@@ -480,12 +480,18 @@ def prove(W, bias, features, claim):
 
 
 def met(prisons, size, left=None):
-    """Whether at most `size` experts can be chosen so that each prison holds one of them."""
+    """Whether at most `size` experts can be chosen so that each prison holds one of them: never
+    where more prisons than that are disjoint.
+    """
     left = iter(range(MOST_BRANCHES)) if left is None else left
     demand(next(left, None) is not None, "too many experts may meet the prisons of another")
-    first = min(prisons, key=len, default=())
-    return not prisons or (
-        size > 0 and any(met([p for p in prisons if e not in p], size - 1, left) for e in first)
+    apart = []
+    for prison in sorted(prisons, key=len):
+        if all(prison.isdisjoint(other) for other in apart):
+            apart.append(prison)
+    return len(apart) <= size and (
+        not prisons
+        or any(met([p for p in prisons if e not in p], size - 1, left) for e in apart[0])
     )
 
 

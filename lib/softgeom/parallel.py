@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 from softgeom.orphans import end_with_parent, sweep_shared_memory
@@ -73,8 +74,8 @@ def run_blocks(
     Raises
     ------
     ValueError
-        If the backend is unknown, ``JOBS`` is no number of workers, or no scheduler answers at the
-        address.
+        If the backend is unknown, ``n_jobs`` or ``JOBS`` is no number of workers, or no scheduler
+        answers at the address.
     LostWorkerError
         If a worker process was killed, on Dask again and again.
     """
@@ -84,7 +85,7 @@ def run_blocks(
         raise ValueError(f"Unknown backend {chosen!r}: use 'loky', 'dask' or 'threading'.")
     if address is not None and chosen != "dask":
         raise ValueError(f"address is a Dask scheduler's: it has no meaning with {chosen}.")
-    n_jobs = n_jobs or _wanted()
+    n_jobs = _workers(n_jobs)
     if not blocks:
         return []
     sizes = [len(job[0]) if unit else 1 for job in blocks]
@@ -152,7 +153,7 @@ def one_cluster(
     if known or _chosen(backend, address) != "dask":
         yield address
         return
-    with _local_cluster(n_jobs or _wanted()) as cluster:
+    with _local_cluster(_workers(n_jobs)) as cluster:
         yield cluster.scheduler_address
 
 
@@ -196,7 +197,12 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _wanted() -> int:
+def _workers(n_jobs: int | None) -> int:
+    """The number of workers that is asked for, here or in the environment."""
+    if n_jobs is not None:
+        if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs < 1:
+            raise ValueError(f"n_jobs is a number of workers, 1 or more, not {n_jobs!r:.40}.")
+        return int(n_jobs)
     said = os.environ.get("JOBS", "").strip()
     if said and not (said.isdecimal() and int(said)):
         raise ValueError(

@@ -5,6 +5,7 @@ kernel imports nothing that searches.
 from __future__ import annotations
 
 import ast
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -541,9 +542,11 @@ def test_a_router_names_each_expert_once_and_one_k() -> None:
 
 
 def test_a_search_for_experts_ends() -> None:
-    sets = [{3 * n, 3 * n + 1, 3 * n + 2} for n in range(40)]
+    pairs = [set(pair) for pair in itertools.combinations(range(16), 2)]
     with pytest.raises(EvidenceError, match="open after 1000 branches"):
-        hitting_set(sets, 30, most=1000)
+        hitting_set(pairs, 13, most=1000)
+    far = [set(range(60 * n, 60 * n + 60)) for n in range(10)]
+    assert hitting_set(far, 9, most=1) is None  # ten disjoint ones take ten
 
 
 def test_nothing_is_proven_in_a_process_that_takes_denormal_numbers_for_zero() -> None:

@@ -99,6 +99,34 @@ def test_the_library_says_what_the_command_says(npz, layer, capsys):
     assert sg.floor(layer, [["t3", "t5"], {"t3": 1.0}]).alternatives.tolist() == [2, 1]
 
 
+@pytest.mark.parametrize(
+    ("targets", "told"),
+    [
+        ([{3: 0.5, 5: 1.5}], "target 0: probabilities .* sum to one; 0.5 .* sum to 2"),
+        ([[3], {3: np.nan, 5: 0.5}], "target 1: probabilities .* sum to one"),
+        ([{3: "half", 5: 0.5}], "target 0: a probability is no number"),
+        ([{3: 1.0, "no such": 0.5}], "no class 'no such'"),
+        ([[1.5]], "no class 1.5"),
+        ([[True]], "no class True"),
+        ([[0.5, 0.5]], "no class 0.5"),
+        (["t3"], "targets is a list, .*: target 0 is 't3'"),
+        ([3, 5], "targets is a list, .*: target 0 is 3"),
+        ({3: 0.5, 5: 0.5}, "targets is a list, .*: not {3: 0.5, 5: 0.5}"),
+        (None, "targets is a list, .*: not None"),
+    ],
+    ids=repr,
+)
+def test_a_target_that_is_none_gets_one_sentence(layer, targets, told):
+    with pytest.raises(ValueError, match=told):
+        sg.floor(layer, targets)
+
+
+@pytest.mark.parametrize("out", ["", "FILE"])
+def test_what_is_no_folder_is_refused_before_anything_is_bounded(npz, out, capsys):
+    assert main(["ceiling", str(npz), "--out", out and str(npz)]) == boundary.REFUSED
+    assert "name a folder for the table and the proofs" in capsys.readouterr().err
+
+
 def test_a_stored_scan_gives_ceilings_of_its_captives_at_once(npz, layer, tmp_path, capsys):
     folder = tmp_path / "scan"
     assert main(["scan", str(npz), "--out", str(folder), "--quiet"]) == 0

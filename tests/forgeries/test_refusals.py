@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import sys
 from collections import defaultdict
 
@@ -111,7 +112,10 @@ def test_the_sceptic_refuses_what_is_no_layer(layer, tmp_path):
 
 def test_the_sceptic_gives_up_on_too_many_experts():
     met, refused = (_tool()["main"].__globals__[name] for name in ("met", "RefusedError"))
-    triples = [{3 * n, 3 * n + 1, 3 * n + 2} for n in range(5)]
-    assert not met(triples, 4)
+    pairs = [set(pair) for pair in itertools.combinations(range(6), 2)]
+    assert met(pairs, 5)
+    assert not met(pairs, 4)
     with pytest.raises(refused, match="too many experts"):
-        met(triples, 4, iter(range(20)))
+        met(pairs, 4, iter(range(5)))
+    far = [set(range(60 * n, 60 * n + 60)) for n in range(10)]
+    assert not met(far, 9, iter(range(1)))  # ten disjoint ones take ten

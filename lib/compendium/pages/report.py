@@ -56,10 +56,12 @@ can.
 - [**Reproduce**](running.md): every figure and table of four papers, each [claim](claims.md) with
   its rule and verdict, and what had to be [corrected](corrections.md).
 """
-_PROOFS = ("answers", "verdicts", "certificates", "trust", "costs")  # of docs/, as they are
+# of docs/, as they are
+_PROOFS = ("answers", "verdicts", "certificates", "certificates_of_answers", "trust", "costs")
+_TRIED = ("torture", "mutants")
 # pages of the repository, by their names on the site
 _SHOWN = {"data/README": "data", "gallery/README": "claims", "reproducing": "running"}
-_SHOWN |= {name: name for name in (*_PROOFS, "torture")}
+_SHOWN |= {name: name for name in (*_PROOFS, *_TRIED)}
 # places of the README that have a page of their own on the site
 _DOORS_OF_README = {
     "#see-it-in-a-minute": "running.md#see-it-in-a-minute",
@@ -117,9 +119,9 @@ def _build(
         "corrections": registers.corrections_page(shown),
         "provenance": registers.provenance_page(shown),
         "data": (paths.root() / "data" / "README.md").read_text(encoding="utf-8"),
-        "torture": _for_the_site(_rendered("docs/torture.md", shown)),
+        **{name: _page(name, shown) for name in _TRIED},
     }
-    proofs = {name: _for_the_site(_rendered(f"docs/{name}.md", shown)) for name in _PROOFS}
+    proofs = {name: _page(name, shown) for name in _PROOFS}
     explorers, lessons = _explorers(source), _lessons(source)
     _write(source / "_static" / "story.html", _story())
     (source / "api").mkdir()
@@ -142,6 +144,11 @@ def _build(
     place = paths.root() / "build"
     gone = _update(source, place / "report")
     return _sphinx(place / "report", place / "html", _banner(shown, told), anew=gone)
+
+
+def _page(name: str, shown: Sequence[NotebookRun]) -> str:
+    """A page of `docs`, as the site shows it."""
+    return _for_the_site(_rendered(f"docs/{name}.md", shown))
 
 
 def _rendered(page: str, shown: Sequence[NotebookRun]) -> str:

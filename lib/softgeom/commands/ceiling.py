@@ -13,7 +13,8 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Unpack
@@ -28,7 +29,7 @@ from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.commands.results import check_table, load_scan
+from softgeom.commands.results import check_table, load_scan, named_folder
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend
 from softgeom.writing import alone, write_text
@@ -48,7 +49,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add("--at", type=float, metavar="P", help=reach)
     add("--jobs", type=asked.count, default=1, help="parallel workers (default: 1)")
     add("--seed", type=asked.seed, default=0, help="seed of every random choice")
-    add("--out", type=Path, help="folder for the table and the proofs")
+    add("--out", help="folder for the table and the proofs")
     captors = "only what a stored scan's captors prove, at once: valid, often loose"
     add("--from-scan", type=Path, metavar="FOLDER", help=captors)
     parser.set_defaults(run=run)
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         found.verify()
     print("\n".join(lines(found, options.at)))
     if options.out is not None:
-        print(f"written: {options.out / TABLE}, {options.out / CEILINGS}")
+        print(f"written: {Path(options.out) / TABLE}, {Path(options.out) / CEILINGS}")
     return DONE
 
 
@@ -115,16 +116,17 @@ def ceilings_of_model(
     >>> bool(bounds.ceiling[0] < 0.5)
     True
     """
+    folder = None if out is None else named_folder(os.fspath(out), "table and the proofs")
     head, where, _ = asked.question(model, **options)
     how: Any = {"gap": gap, "seed": seed, "progress": progress}
     how |= {"n_jobs": n_jobs, "backend": backend, "address": address}
     chosen, kept = asked.class_numbers(head.layer, classes), checkpoint
-    with nullcontext() if out is None else alone(out):
-        kept = Path(out) / "blocks" if kept is None and out is not None else kept
+    with nullcontext() if folder is None else alone(folder):
+        kept = folder / "blocks" if kept is None and folder is not None else kept
         found = ceilings(head.layer, chosen, features=where, checkpoint=kept, **how)
-        if out is not None:
+        if folder is not None:
             found.verify()
-            write(Path(out), found)
+            write(folder, found)
     return found
 
 
@@ -147,7 +149,14 @@ def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) 
     head, where, _ = asked.question(model, **options)
     names = Names(head.layer)
     asked_for: list[Any] = []
-    for target in targets:
+    listed = not isinstance(targets, str | dict) and isinstance(targets, Iterable)
+    for n, target in enumerate(targets if listed else [None]):
+        if isinstance(target, str) or not isinstance(target, Iterable):
+            found = f"target {n} is {target!r:.40}" if listed else f"not {targets!r:.40}"
+            raise ValueError(
+                "targets is a list, of dicts class -> probability or of lists of classes, even of "
+                f"only one: {found}."
+            )
         numbers = [names.find(c, "targets") for c in target]
         shares = isinstance(target, dict)
         asked_for.append(dict(zip(numbers, target.values(), strict=True)) if shares else numbers)

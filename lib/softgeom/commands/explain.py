@@ -96,7 +96,8 @@ def explanation(found: Scan, t: int) -> list[str]:
         lines.append(f"  {found.features.condition()}, a weighted mean of {count}: {listed}")
         lines += [f"  it never wins {one.features.condition()}, proven too" for one in found.wider]
         lines += _needed_bound(found, t)
-        lines.append(f"  so some captor always leads it by at least {-finding.margin:.4g}")
+        lead = max(0.0, -finding.margin)
+        lines.append(f"  so some captor always leads it by at least {lead:.4g}")
         by_captors = found.ceiling(t)
         least = min(by_captors, float(ceilings(layer, [t], features=found.features).ceiling[0]))
         lines.append(

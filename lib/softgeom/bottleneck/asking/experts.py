@@ -3,17 +3,19 @@
 A mixture-of-experts layer sends x to the k experts with the largest router logits ``w_e.x + b_e``.
 Expert e is among them when at most k - 1 others have a logit that is at least its own: the features
 that choose e are a union of polyhedra, one for each choice L of k - 1 experts that may be ahead,
-``{e} > all others but L``. Three ways, cheapest first:
+``{e} > all others but L``. Four ways, cheapest first:
 
 1. *A point* at which few enough are ahead.
 2. *k disjoint prisons* (a relaxation): sets R_1, ..., R_k without a common member, each with ``{e}
    > R_j`` impossible. In each somebody is at least level with e at every x, so that k others always
    are.
-3. *Meeting all prisons*: whoever frees e must have a member of every prison ahead. Choose k - 1
+3. *The heaviest ahead*: of each prison the member with the largest weight, one after the other, up
+   to k - 1 of them. The weights are the programme's prices: the margin of e gains most there.
+4. *Meeting all prisons*: whoever frees e must have a member of every prison ahead. Choose k - 1
    experts that meet all prisons found so far, let them be ahead, ask again: a point, or one more
    prison. When no k - 1 experts meet them all, e is never chosen.
 
-The second is a case of the third, and that no k - 1 experts meet all prisons is what `verify`
+The second is a case of the fourth, and that no k - 1 experts meet all prisons is what `verify`
 checks. With n <= d + 1 experts in general position nobody is ever imprisoned: their logits take
 every order.
 """
@@ -50,7 +52,7 @@ class Chosen:
     verdict: str  # possible | impossible | undecided
     # one order with at most k - 1 experts left out; or prisons that no k - 1 experts all meet
     answers: list[Answer]
-    method: str  # point | disjoint prisons | meeting all prisons
+    method: str  # point | disjoint prisons | heaviest ahead | meeting all prisons
 
     def check(self, layer: SoftmaxLayer, features: FeatureSet) -> bool:
         """Whether the evidence proves the verdict; EvidenceError where it does not."""
@@ -137,6 +139,7 @@ class _Search:
     ) -> None:
         self.layer, self.e, self.k, self.features, self.left = layer, e, k, features, most
         self.prisons: list[Answer] = []
+        self.heaviest: list[int] = []  # of each prison the member with the largest weight
         self.checker = Checker(layer, features)
 
     def ask(self, ahead: set[int]) -> Answer | None:
@@ -151,6 +154,8 @@ class _Search:
         if isinstance(evidence, Comparisons):
             held = Order([[self.e], weighed(evidence)])
             self.prisons.append(about(self.checker, answer, held))
+            weights = evidence.weights.astype(float)
+            self.heaviest.append(int(evidence.below[weights.argmax()]))
             return None
         if len(ahead) < self.k:
             return answer
@@ -169,11 +174,24 @@ class _Search:
             if len(self.prisons) == found:
                 return
 
+    def let_pass(self) -> Answer | None:
+        """A point for the heaviest members ahead, one more at a time, at most k - 1; or None."""
+        ahead = {self.heaviest[0]}
+        while len(ahead) < self.k and self.left > 0:
+            answer = self.ask(ahead)
+            if answer is not None:
+                return answer
+            ahead.add(self.heaviest[-1])
+        return None
+
     def meet(self) -> Answer | None:
         """A point for some k - 1 experts ahead; None when no such set meets all prisons."""
         while self.left > 0:
             prisons = [set(prison.order.blocks[1]) for prison in self.prisons]
-            ahead = hitting_set(prisons, self.k - 1)
+            try:
+                ahead = hitting_set(prisons, self.k - 1)
+            except EvidenceError:  # too many ways to try
+                break
             if ahead is None:
                 return None
             answer = self.ask(ahead)
@@ -194,6 +212,8 @@ def _decide(layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int
                 return Chosen(e, k, "possible", [answer], "point")
         if len(search.prisons) == k:
             return Chosen(e, k, "impossible", search.prisons, "disjoint prisons")
+        if (found := search.let_pass()) is not None:
+            return Chosen(e, k, "possible", [found], "heaviest ahead")
         found = search.meet()
     except _OpenError:
         return Chosen(e, k, "undecided", search.prisons, "meeting all prisons")

@@ -336,11 +336,13 @@ class _Pool:
 
 def _target(layer: SoftmaxLayer, n: int, given: Target_) -> Target:
     where = f"target {n}"
+    classes = list(given)
+    weights = np.full(len(classes), 1.0 / max(1, len(classes)))
     if isinstance(given, dict):
-        classes, weights = list(given), np.array(list(given.values()), dtype=np.float64)
-    else:
-        classes = list(given)
-        weights = np.full(len(classes), 1.0 / max(1, len(classes)))
+        try:
+            weights = np.array(list(given.values()), dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{where}: a probability is no number.") from None
     if not classes:
         raise ValueError(f"{where} names no class.")
     index = np.array(classes)
@@ -349,7 +351,8 @@ def _target(layer: SoftmaxLayer, n: int, given: Target_) -> Target:
     if len(np.unique(index)) < len(index):
         raise ValueError(f"{where} names a class twice.")
     if not np.isfinite(weights).all() or (weights <= 0).any() or abs(weights.sum() - 1) > 1e-6:
-        raise ValueError(f"{where}: probabilities are positive and sum to one.")
+        found = f"{weights.min():g} is the smallest, and they sum to {weights.sum():g}"
+        raise ValueError(f"{where}: probabilities are positive and sum to one; {found}.")
     return Target(index.astype(np.intp), weights)
 
 

@@ -318,19 +318,24 @@ def verify_expert(
 def hitting_set(sets: Sequence[set[int]], size: int, most: int = BRANCHES) -> set[int] | None:
     """Some set of at most ``size`` members that meets each of the sets, or None if there is none.
 
-    Branches on the members of the first set that is not met; EvidenceError after ``most`` of them.
+    Branches on the members of the smallest set that is not met, unless more than ``size`` of the
+    sets are disjoint: each of those takes a member of its own. EvidenceError after ``most``
+    branches.
     """
     left = iter(range(most))
 
     def meet(sets: Sequence[set[int]], size: int) -> set[int] | None:
         if not sets:
             return set()
-        if size <= 0:
-            return None
         if next(left, None) is None:
             raise EvidenceError(f"Which experts suffice is open after {most} branches.")
-        smallest = min((len(some), n) for n, some in enumerate(sets))[1]
-        for member in sorted(sets[smallest]):
+        apart: list[set[int]] = []
+        for some in sorted(sets, key=len):
+            if all(some.isdisjoint(other) for other in apart):
+                apart.append(some)
+        if len(apart) > size:
+            return None
+        for member in sorted(apart[0]):
             found = meet([other for other in sets if member not in other], size - 1)
             if found is not None:
                 return {member} | found
