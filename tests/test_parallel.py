@@ -47,6 +47,18 @@ def test_shared_argument_comes_first(backend: str) -> None:
         assert found == [10, 9, 8, 7, 6]
 
 
+def tally(shared: dict[str, int], n: int) -> int:
+    shared["jobs"] += 1
+    return shared["jobs"]
+
+
+def test_a_worker_keeps_the_shared_argument_for_all_of_its_jobs() -> None:
+    for _ in range(2):  # a second call has its own
+        found = run_blocks(tally, [(n,) for n in range(12)], n_jobs=2, shared={"jobs": 0})
+        assert 1 <= found.count(1) <= 2
+        assert max(found) >= 6
+
+
 def less(shared: tuple[int, np.ndarray], n: int) -> tuple[int, bool]:
     return shared[0] - n, shared[1].flags.aligned
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import secrets
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -66,8 +67,8 @@ def run_blocks(
     description : str, optional
         Show progress under this heading; silent without one.
     shared : optional
-        First argument of every call. A Dask worker gets it once, not once a job; other backends
-        share its arrays anyway.
+        First argument of every call. A worker keeps it for all of its jobs, with what it has
+        computed of itself.
     unit : str, optional
         What the first argument of each job is a list of: progress counts these instead of jobs.
 
@@ -114,6 +115,8 @@ def _run_here(
     if n_jobs == 1 or len(jobs) == 1:
         yield from ((n, function(*first, *job)) for n, job in enumerate(jobs))
         return
+    if first and backend == "loky":
+        first = (_Kept(secrets.token_hex(8), shared),)
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -241,6 +244,27 @@ def _run_on_dask(
                 future.release()  # what is here need not be kept there
         except distributed.KilledWorker as error:  # so often that Dask gave up
             raise LostWorkerError from error
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Unpickled as its value: the one that came first under this key, until another key comes."""
+
+    key: str
+    value: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _kept, (self.key, self.value)
+
+
+_LAST: dict[str, Any] = {}  # of a worker
+
+
+def _kept(key: str, value: Any) -> Any:
+    if key not in _LAST:
+        _LAST.clear()
+        _LAST[key] = value
+    return _LAST[key]
 
 
 @dataclass(frozen=True)

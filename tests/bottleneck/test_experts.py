@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from enumeration import enumerate_verdicts
 
+from softgeom.bottleneck.asking import experts
 from softgeom.bottleneck.asking.experts import ask_experts
 from softgeom.bottleneck.certifying.kernel import hitting_set
 from softgeom.bottleneck.certifying.verdict import EvidenceError
@@ -62,10 +63,19 @@ def test_evidence_that_does_not_suffice_is_refused() -> None:
     assert {e.verdict for e in found[1] + found[2]} == {"possible", "impossible"}
 
 
-def test_few_questions_leave_an_expert_undecided() -> None:
+def test_few_questions_or_too_many_ways_leave_an_expert_undecided(monkeypatch) -> None:
     t = np.linspace(0, 2 * np.pi, 9)[:-1]
     layer = SoftmaxLayer(np.vstack([np.stack([np.cos(t), np.sin(t)], axis=1), [[0.0, 0.01]]]))
+    assert ask_experts(layer, 3, [8], features=Ball(1.0)).experts[0].verdict == "impossible"
     assert ask_experts(layer, 3, [8], features=Ball(1.0), most=2).experts[0].verdict == "undecided"
+
+    def give_up(*_: object) -> None:
+        raise EvidenceError("Which experts suffice is open after 1000000 branches.")
+
+    monkeypatch.setattr(experts, "hitting_set", give_up)
+    (expert,) = ask_experts(layer, 3, [8], features=Ball(1.0)).experts
+    assert expert.verdict == "undecided"
+    assert expert.check(layer, Ball(1.0))
 
 
 def test_sets_are_met_or_not() -> None:
