@@ -158,8 +158,8 @@ def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) 
                 f"only one: {found}."
             )
         numbers = [names.find(c, "targets") for c in target]
-        shares = isinstance(target, dict)
-        asked_for.append(dict(zip(numbers, target.values(), strict=True)) if shares else numbers)
+        shares = target.values() if isinstance(target, dict) else None
+        asked_for.append(numbers if shares is None else dict(zip(numbers, shares, strict=True)))
     return floor(head.layer, asked_for, features=where)
 
 
