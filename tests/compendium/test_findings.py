@@ -109,6 +109,20 @@ def test_real_data_go_before_a_stand_in(record):
     assert not runs.committed("10_demo").aside
 
 
+def test_what_was_recorded_is_found_by_its_address_on_real_data_alone(record):
+    record(**_STAND_IN, a=-1)
+    with pytest.raises(KeyError, match="001-a:gain: recorded on stand-in data alone"):
+        runs.recorded("001-a:gain")
+    folder = record(content={"values": {"lost": {"value": 7}}}, a=-2)
+    (folder / "counts.csv").write_text("model,lost\nx: small,8\n")
+    assert runs.recorded("001-a:gain") == -2
+    assert runs.recorded("10_demo/lost") == 7
+    assert runs.recorded("10_demo/counts:x: small:lost") == "8"
+    for gone in ("001-b:gain", "001-a:size", "10_demo/kept", "10_demo/counts:y:lost", "11_x/lost"):
+        with pytest.raises(KeyError):
+            runs.recorded(gone)
+
+
 def test_what_was_never_run_is_named():
     with pytest.raises(KeyError, match="no committed results in profile hour, models"):
         runs.committed("10_demo")
