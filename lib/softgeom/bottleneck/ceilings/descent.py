@@ -17,7 +17,7 @@ is found proves nothing by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,6 +38,7 @@ LEAST_SCALE = 1e-30  # of a Hessian that one row alone makes, which is zero
 LEAST_TURN = 16  # looks that every target is given before Newton's steps
 LEAST_EXPONENT = -60.0  # all rivals below weigh nothing, even together
 LIGHT = 1e-7  # rows with less than this share of the greatest probability count for no Hessian
+HORIZON = 1e3  # of a box that stands for unbounded features where a gap is judged
 INNER = 1 - 1e-6  # of the radius: room for rounding, so that projected points lie inside
 ON_SPHERE = 1 - 2e-6  # a point beyond this share of the radius lies on the sphere
 
@@ -87,8 +88,7 @@ class Region:
 class Program:
     """A layer over a feature set in the coordinates of evidence, in float32: ``W z + b``, z in X.
 
-    ``trust`` stands for the region's reach where it has none: for unbounded features a gap is
-    judged as if they were at most so large.
+    Gaps are ``judged`` over the region, or, where it has no end, over a box up to ``HORIZON``.
     """
 
     W: Singles  # (C, d), effective rows
@@ -129,7 +129,7 @@ class Program:
         return spread.T @ spread
 
 
-def make_program(layer: SoftmaxLayer, features: FeatureSet, trust: float = 1e3) -> Program:
+def make_program(layer: SoftmaxLayer, features: FeatureSet) -> Program:
     """The layer in the coordinates in which its evidence names points (x, or u of a norm)."""
     features.check(layer.dimension)
     d = layer.dimension
@@ -137,7 +137,7 @@ def make_program(layer: SoftmaxLayer, features: FeatureSet, trust: float = 1e3) 
     W = features.effective_rows(layer.W, np.float32)
     b = features.effective_bias(layer.W, layer.bias.astype(np.float64)).astype(np.float32)
     if isinstance(features, Unbounded):
-        reach = np.full(d, trust, np.float32)
+        reach = np.full(d, HORIZON, np.float32)
         return Program(W, b, Region(-endless, endless), Region(-reach, reach))
     shape = features.region(d, has_bias=False)
     if shape.radius is not None:
@@ -146,7 +146,7 @@ def make_program(layer: SoftmaxLayer, features: FeatureSet, trust: float = 1e3) 
         assert shape.low is not None
         assert shape.high is not None
         region = Region(*round_inwards(shape.low, shape.high, np.float32))
-    return Program(W, b, region, replace(region))
+    return Program(W, b, region, region)
 
 
 def _state(d: int) -> np.dtype[np.void]:
