@@ -54,6 +54,7 @@ FEATURES = {
     "unbounded": ("every x", set()),
     "ellipsoid": ("x = bias + gain * u, ||u|| <= radius", {"gain", "bias", "radius", "centred"}),
 }
+LARGE = 2**31  # bytes from which on a ZIP has places and sizes in extra fields
 LONGEST = 10**6  # characters of a fraction
 MOST_BRANCHES = 10**6  # of the search for experts that meet all prisons
 
@@ -86,12 +87,15 @@ def members(path):
             there = front and stored and one.header_offset == place
             place += 10 + len(front) + one.file_size
             behind += 46 + len(one.filename) + len(one.extra)
-            # beyond 2 GB the list needs that field; elsewhere it may hold another name
-            alone = one.filename == one.orig_filename and (place > 2**31 or not one.extra)
+            # another field may hold another name
+            sizes = (
+                place >= LARGE and one.extra[:2] == b"\1\0" and len(one.extra) == 4 + one.extra[2]
+            )
+            alone = one.filename == one.orig_filename and (sizes or not one.extra)
             named = alone and one.filename.endswith(".npy")
             demand(there and named, f"{one.filename} is stored or named in a second way")
         rest = len(content) - archive.start_dir - behind
-        ends = (22, 98) if place > 2**31 else (22,)
+        ends = (22, 98) if place >= LARGE else (22,)
         demand(place == archive.start_dir and rest in ends, "it holds more than its members")
         return {one.filename.removesuffix(".npy"): archive.read(one) for one in listed}
 

@@ -403,6 +403,10 @@ def test_fractions_of_any_length_but_a_million_characters(monkeypatch) -> None:
     assert read_fractions(["1/3", "-ff/10"], 2).tolist() == [Fraction(1, 3), Fraction(-255, 16)]
     with pytest.raises(ValueError, match="2 fractions where 3 belong"):
         read_fractions(["1/1", "1/1"], 3)
+    zeros = "0" * (10**6 - 3)
+    assert read_fractions([f"1/1{zeros}"], 1)[0].numerator == 1
+    with pytest.raises(ValueError, match="too long"):
+        read_fractions([f"1/1{zeros}0"], 1)
     monkeypatch.setattr(evidence_file, "LONGEST", 10)
     assert read_fractions([f"{16**7:x}/1"], 1)[0] == 16**7
     with pytest.raises(ValueError, match="too long"):

@@ -314,16 +314,35 @@ def between(content: bytes) -> bytes:
     return listing(front[:second] + bytes(8) + front[second:], [found[0], *moved])
 
 
+def large_end(content: bytes) -> bytes:
+    """The end of an archive of gigabytes, which says where the list is in a field of its own."""
+    front, found, end = entries(content)
+    count, size = len(found), sum(map(len, found))
+    numbers = 44, 45, 45, 0, 0, count, count, size, len(front)
+    wide = b"PK\6\6" + struct.pack("<Q2H2L4Q", *numbers)
+    wide += b"PK\6\7" + struct.pack("<LQL", 0, len(front) + size, 1)
+    return front + b"".join(found) + wide + end
+
+
 def other_names(content: bytes) -> bytes:
     """Margins and radii exchange their names for readers who know the field for such names."""
     front, found, _ = entries(content)
     for n, one in enumerate(found):
-        name = one[46:]
+        size = int.from_bytes(one[28:30], "little")
+        name, extra = one[46 : 46 + size], one[46 + size :]
         other = {b"margins.npy": b"radii.npy", b"radii.npy": b"margins.npy"}.get(name)
         if other:
-            extra = struct.pack("<2HBL", 0x7075, 5 + len(other), 1, zlib.crc32(name)) + other
-            found[n] = one[:30] + struct.pack("<H", len(extra)) + one[32:] + extra
+            extra += struct.pack("<2HBL", 0x7075, 5 + len(other), 1, zlib.crc32(name)) + other
+            found[n] = one[:30] + struct.pack("<H", len(extra)) + one[32 : 46 + size] + extra
     return listing(front, found)
+
+
+def own_sizes(content: bytes) -> bytes:
+    """The fields that an archive of gigabytes has, in a small one."""
+    front, found, _ = entries(content)
+    extra = struct.pack("<2HQ", 1, 8, 0)
+    first = found[0][:30] + struct.pack("<H", len(extra)) + found[0][32:] + extra
+    return listing(front, [first, *found[1:]])
 
 
 def behind_a_zero(content: bytes) -> bytes:
@@ -671,13 +690,16 @@ def _scans() -> Iterator[Forgery]:
         ("another file before it", packed(lambda c: c + c)),
         ("words behind the end", packed(lambda c: repacked(c, comment=b"believe me"))),
         ("two ends, with other margins by the first", packed(two_ends)),
+        ("an end for gigabytes", packed(large_end)),
         ("bytes of no member between two", packed(between)),
         ("names exchanged for newer readers", packed(other_names)),
+        ("sizes in a field of their own", packed(own_sizes)),
         ("a name that goes on behind a zero", packed(behind_a_zero)),
         (
             "a member that ends sooner from the front",
             packed(lambda c: c[:18] + struct.pack("<2L", 8, 8) + c[26:]),
         ),
+        ("a member without end, from the front", packed(lambda c: c[:18] + b"\xff" * 8 + c[26:])),
         ("a member packed, from the front", packed(lambda c: c[:8] + b"\x08" + c[9:])),
         (
             "a member once more, without its suffix",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
 import subprocess
 import sys
 import tracemalloc
+import zipfile
 
 import fuzz
 import numpy as np
 import pytest
-from corpus import CORPUS
+from corpus import CORPUS, other_names
 from honest import files
 from judge import falsehoods
-from verifiers import TOOL, VERIFIERS
+from verifiers import TOOL, VERIFIERS, _tool
+
+from softgeom.bottleneck.certifying import evidence_file
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -55,6 +59,27 @@ def test_a_size_is_refused_before_it_is_used(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 2**26
     finally:
         tracemalloc.stop()
+
+
+def test_archives_of_gigabytes_have_fields_of_their_own(tmp_path, monkeypatch):
+    """In place of two gigabytes the size of the first member, and of some of them."""
+    honest = files()["box"]
+    with zipfile.ZipFile(io.BytesIO(honest.evidence.bytes())) as archive:
+        first, all_ = archive.infolist()[0].file_size, archive.start_dir
+    assert evidence_file.LARGE == zipfile.ZIP64_LIMIT + 1
+    for size in (first, 2 * first, all_):
+        with monkeypatch.context() as patch:
+            patch.setattr(zipfile, "ZIP64_LIMIT", size - 1)
+            content = honest.evidence.bytes()
+        said = [verify(content, honest, tmp_path) for verify in VERIFIERS.values()]
+        assert None not in said
+        monkeypatch.setattr(evidence_file, "LARGE", size)
+        monkeypatch.setitem(_tool()["main"].__globals__, "LARGE", size)
+        assert [verify(content, honest, tmp_path) for verify in VERIFIERS.values()] == [None] * 3
+        # a name behind the field that is allowed there
+        other = other_names(content)
+        assert None not in [verify(other, honest, tmp_path) for verify in VERIFIERS.values()]
+        monkeypatch.undo()
 
 
 @pytest.fixture

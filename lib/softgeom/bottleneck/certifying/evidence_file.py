@@ -48,6 +48,7 @@ from softgeom.writing import whole
 FORMAT = 4
 POINT32, POINT64, WEIGHTS, TWIN, UNDECIDED, EXACT_POINT, EXACT_WEIGHTS = range(7)  # kinds
 METHOD = re.compile("[a-z ]{0,40}")
+LARGE = 2**31  # bytes from which on a ZIP has places and sizes in extra fields
 LONGEST = 10**6  # characters of a fraction: reducing one to lowest terms takes quadratic time
 VERDICTS = ("possible", "impossible", "undecided")  # on experts, by their number
 HEAD = {"exact_points", "exact_weights", "features", "format", "holds", "layer", "methods"}
@@ -446,26 +447,26 @@ def _require_one_reading(path: Path, archive: zipfile.ZipFile) -> None:
             size, name = one.file_size, one.filename.encode()
             file.seek(one.header_offset)
             front = file.read(30)
-            extra = file.read(len(name) + int.from_bytes(front[28:30], "little"))[len(name) :]
+            extra = file.read(len(name) + int.from_bytes(front[28:], "little"))[len(name) :]
             wide = struct.pack("<HHQQ", 1, 16, size, size)
-            sizes = [struct.pack("<LL", 2**32 - 1, 2**32 - 1)] if extra == wide else []
-            sizes += [struct.pack("<LL", size, size)] if size < 2**32 else []
+            said = {int.from_bytes(front[n : n + 4], "little") for n in (18, 22)}
             same = (
                 one.header_offset == end
                 and (one.compress_type, one.compress_size) == (zipfile.ZIP_STORED, size)
                 and front[6:10] + front[14:18] == struct.pack("<LL", 0, one.CRC)
-                and front[18:26] in sizes
                 and extra in (b"", wide)
+                and (said == {size} or (said == {2**32 - 1} and extra == wide))
             )
             _require(same, f"another reader takes {one.filename} elsewhere")
             # a name may go on behind a zero, and a field beside it give another one
-            far = one.extra[:2] == b"\1\0" and end + size >= 2**31  # sizes of large archives
+            alone = len(one.extra) == 4 + int.from_bytes(one.extra[2:4], "little")
+            far = end + size >= LARGE and one.extra[:2] == b"\1\0" and alone
             named = one.filename == one.orig_filename and (far or not one.extra)
             _require(named, f"another reader knows {one.filename} by another name")
             end += 30 + len(name) + len(extra) + size
             listed += 46 + len(name) + len(one.extra)
         rest = file.seek(0, os.SEEK_END) - archive.start_dir - listed
-    last = rest == 22 or (rest == 98 and end >= 2**31)  # of large archives
+    last = rest == 22 or (rest == 98 and end >= LARGE)
     _require(end == archive.start_dir and last, "its members do not fill it")
 
 
