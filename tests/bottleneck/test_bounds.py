@@ -22,6 +22,7 @@ from softgeom.bottleneck.certifying.hull import (
     correction_bounds,
     exact_row,
     identity_error,
+    prove_comparisons,
 )
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.verdict import (
@@ -33,6 +34,7 @@ from softgeom.bottleneck.certifying.verdict import (
     Witness,
 )
 from softgeom.bottleneck.scaling import Scaled
+from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
@@ -790,3 +792,37 @@ def test_evidence_is_itself_and_nobody_changes_it(make) -> None:
     for name in first.__dataclass_fields__:
         with pytest.raises(AttributeError):
             setattr(first, name, None)
+
+
+U = 2.0**-53
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "features"),
+    [
+        # a bias of 5e-324 times a weight below one, beside rivals of equal bias
+        ([[0], [-1], [1]], [5e-324, 0, 5e-324], Box(1.0)),
+        # v vanishes in the first feature alone: the other has reach
+        ([[0, 0], [-1, -1], [1, -1]], [-0.005, 0, 0], Ellipsoid([0.01, 0.01], radius=1.0)),
+        # the shift alone decides, by less than the error of v
+        (
+            [[0, 0], [-1 - 4 * U, 1], [1, -1]],
+            None,
+            Ellipsoid([0.0, 0.0], [1.0, 1 + 2 * U], radius=1.0),
+        ),
+        ([[0, 0], [-1e-200, -1], [-1e-200, 1]], None, Ellipsoid([0, 1], [1e-200, 0], radius=1.0)),
+        # gain times radius is below the range of floats, and outweighs the bias
+        ([[0], [-1e160], [-1e160]], [0, 1e-200, 1e-200], Ellipsoid([2.0**-500], radius=1e-200)),
+    ],
+    ids=["a bias", "one feature", "an error times the shift", "a shift", "a radius"],
+)
+def test_a_class_that_wins_by_a_hair_is_no_captive(W, b, features) -> None:
+    layer, both = SoftmaxLayer(np.array(W, float), b), np.array([1, 2])
+    halves, none = np.array([0.5, 0.5]), np.zeros(2, int)
+    assert scan(layer, [0], features=features).evidence(0).verdict == "argmaxable"
+    assert certify_captivity(layer, features, 0, both, halves) > 0
+    assert not prove_comparisons(layer, features, none, both, halves, 0.0)
+
+
+def test_the_extent_of_an_ellipsoid_is_its_largest_feature() -> None:
+    assert Ellipsoid([1.0, -2.0], [3.0, -1.0], radius=2.0).extent == 7.0

@@ -337,6 +337,18 @@ def test_bounds_leave_alone_what_rounding_may_have_made(javascript):
     assert 0.9e-6 < far[1] < 1e-6
 
 
+def test_sums_that_vanish_below_the_range_of_floats_prove_nothing(javascript):
+    """Class 0 leads by 5e-324 x_2 far enough out, and behind a LayerNorm by less."""
+    body = """
+    const [{makeScanLayer}, {makeNormLayer}, {certifyCaptors}] = await Promise.all(["layer", "norm", "captors"].map((name) => import(`${argument}/scan_${name}.js`)));
+    const bare = makeScanLayer(Float64Array.from([0, 0, 0.75, -5e-324, -0.75, -5e-324]), null, 3, 2, {kind: "unbounded"});
+    const norm = {kind: "ellipsoid", gain: Float64Array.from([1, 1e-200, 0]), shift: new Float64Array(3), radius: 1, centred: true};
+    const behind = makeNormLayer(Float64Array.from([0, 0, 0, -0.75, 1e-200, 0.5, 0.75, 1e-200, 0.5]), null, 3, 3, norm);
+    return [bare, behind].map((layer) => Number.isFinite(certifyCaptors(layer, 0, [1, 2], [0.5, 0.5])));
+    """
+    assert javascript("scan_decide", body, scripts.FOLDER.as_uri()) == [False, False]
+
+
 def test_its_bounds_accept_no_forgery(javascript, repository, monkeypatch):
     """Of every forged point and weight of the corpus the page certifies only what is true, with the
     bound that it computes itself; and nearly all that is honest. Layers at the ends of float64 it

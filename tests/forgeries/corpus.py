@@ -207,6 +207,13 @@ def moved(kind: int, place: int, value: float | str) -> Edit:
     return first((0, 1), change)
 
 
+def held(weights: list[float]) -> Edit:
+    """Class 0 as a captive, by weights on those after it."""
+    proof = [[0, n, weight / 1024] for n, weight in enumerate(weights, 1)]
+    claim = {"kinds": 2, "proof": proof, "margins": 0.0, "radii": NAN}
+    return listed(lambda claims: claims[0].update(claim))
+
+
 def one_ulp_above(evidence: Evidence) -> None:
     """The first point's margin as it is, rounded up, and to the next float."""
     claims = evidence.claims()
@@ -769,6 +776,9 @@ def _others() -> Iterator[Forgery]:
                 (0, 1, 5), lambda c: c.update(kinds=1, point=[5e-324], margins=2.0**-74, radii=0.0)
             ),
         ),
+        ("vanishing shift", "a product that vanishes, taken for zero", held([1, 1])),
+        ("vanishing radius", "a radius that vanishes, taken for none", held([1024])),
+        ("far apart", "entries that the unit takes, taken for zero", held([1, 1024, 1])),
         ("ball", "a ball of radius 0", features(radius=(0.0).hex())),
         ("ball", "a negative radius of the ball", features(radius=(-2.0).hex())),
         ("ball", "an infinite radius of the ball", features(radius="inf")),

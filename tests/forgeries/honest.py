@@ -113,6 +113,17 @@ def files() -> dict[str, Honest]:
     found["tiny"] = Honest(tiny, _saved(scan(tiny, features=Unbounded())))
     large = SoftmaxLayer([[1.0], [0.0]])  # in whose units the smallest points are 0
     found["large"] = Honest(large, _saved(scan(large, features=Ball(2.0**1000))))
+    # class 0 wins where float64 cannot see it: by a product of shift and row below its range, and
+    # by entries that the unit of the largest takes
+    shifted = SoftmaxLayer([[0, 0], [-1e-200, -1], [-1e-200, 1]])
+    where = Ellipsoid([0.0, 1.0], [1e-200, 0.0], radius=1.0)
+    found["vanishing shift"] = Honest(shifted, _saved(scan(shifted, features=where)))
+    a, b, c, d = 2.0**-1023, 2.0**-1026, 2.0**50, 2.0**41
+    apart = SoftmaxLayer([[0, 0], [-a, -c], [-b, d], [a, -c]])
+    where = Ellipsoid([2.0**1000, 2.0**-200], radius=1.0)
+    found["far apart"] = Honest(apart, _saved(scan(apart, features=where)))
+    short, where = SoftmaxLayer([[0], [-1e160]], [0, 1e-200]), Ellipsoid([2.0**-500], radius=1e-200)
+    found["vanishing radius"] = Honest(short, _saved(scan(short, features=where)))
     one = SoftmaxLayer([[1.0, 2.0]])
     found["one class"] = Honest(one, _saved(scan(one)))
     ends = ([[0]], True), ([[1], [2]], False), ([[3], [2], [4, 6]], True), ([[5, 0], [8]], False)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from softgeom.arrays import Array, Floats
 from softgeom.features.ball import Round, positive_radius
 from softgeom.features.feature_set import FeatureSet, hexed, scale_exactly, unhexed
-from softgeom.rounding import INFLATE, as_floats, exponent, gamma, norm_up, underflow
+from softgeom.rounding import INFLATE, LEAST, as_floats, exponent, gamma, norm_up, underflow
 
 ORDER_ONE = 20  # a radius between 2^-20 and 2^20 stays as it is
 BLOCK_BYTES = 64 * 2**20  # rows converted to float64 at a time
@@ -161,16 +161,17 @@ class Ellipsoid(Round, FeatureSet):
         """``gain * D`` vanishes, or is constant when centred; ``bias.D`` joins the constants."""
         E = D * self.gain
         moves = D.any(axis=0) & (self.gain != 0)
-        error = gamma(1) * np.abs(E) + np.where(moves, underflow(1), 0.0)
+        # of the product, and of D before it
+        lost = np.where(moves, underflow(1) * (1 + np.abs(self.gain)), 0.0)
+        error = gamma(1) * np.abs(E) + lost
         if self.centred:
-            lost = np.where(moves[:-1] | moves[-1], underflow(2), 0.0)
-            error = gamma(2) * (np.abs(E[:, :-1]) + np.abs(E[:, -1:])) + lost
+            error = gamma(2) * (np.abs(E[:, :-1]) + np.abs(E[:, -1:])) + lost[:-1] + lost[-1]
             E = E[:, :-1] - E[:, -1:]
-        shift = np.abs(D) @ np.abs(self.bias)
-        lost = np.where(shift > 0, underflow(len(self.gain)), 0.0)
-        constants_error = (
-            np.where(shift > 0, gamma(len(self.gain) + 2) * (shift + np.abs(c)), 0.0) + lost
-        )
+        d, size = len(self.gain), np.abs(self.bias)
+        shift = np.abs(D) @ size
+        constants_error = np.where(shift > 0, gamma(d + 2) * (shift + np.abs(c)), 0.0)
+        if np.any(D.any(axis=0) & (size > 0)):  # not by the products, which may vanish
+            constants_error += underflow(d) * (1 + size.max())
         return E, error, c + D @ self.bias, constants_error
 
     def equalities_exactly(self, difference: Sequence[Fraction]) -> list[Fraction]:
@@ -204,9 +205,12 @@ class Ellipsoid(Round, FeatureSet):
 
     @property
     def extent(self) -> float:
-        """The largest coordinate of any x, so that the rows keep their size; about, for a scale."""
-        with np.errstate(over="ignore"):
-            return float(np.abs(self.bias).max() + np.abs(self.gain).max() * self.radius)
+        """The largest coordinate of any x, so that the rows keep their size; about, for a scale.
+        Never 0, which would say that there is no bound.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            largest = float(np.abs(self.bias).max() + np.abs(self.gain).max() * self.radius)
+        return max(largest, LEAST)
 
     def scaled(self, power: int) -> Ellipsoid:
         """bias, gain, radius with x in units of ``2^power`` and a radius of order one."""

@@ -33,6 +33,7 @@ function makeSystem(layer, t, rivals, weights) {
   const own = rowOf(layer, t);
   const D = new Float64Array(k * d);
   const [v, size] = [new Float64Array(d), new Float64Array(d)];
+  const moves = new Uint8Array(d); // where rows differ, be the sums so small that they vanish
   const c = new Float64Array(k);
   let [total, constant, sizes] = [0, 0, 0];
   rivals.forEach((i, n) => {
@@ -42,6 +43,7 @@ function makeSystem(layer, t, rivals, weights) {
       D[n * d + j] = x;
       v[j] += weights[n] * x;
       size[j] += weights[n] * Math.abs(x);
+      if (x) moves[j] = 1;
     }
     c[n] = b[t] - b[i];
     total += weights[n];
@@ -49,10 +51,10 @@ function makeSystem(layer, t, rivals, weights) {
     sizes += weights[n] * Math.abs(c[n]);
   });
   const slip = gamma(k + 3);
-  const error = size.map((s) => (s ? slip * s * INFLATE + underflow(k + 3) : 0));
-  const constantError = slip * sizes * INFLATE + (sizes ? underflow(k + 3) : 0);
+  const error = size.map((s, j) => (moves[j] ? slip * s * INFLATE + underflow(k + 3) : 0));
+  const constantError = slip * sizes * INFLATE + (c.some((x) => x) ? underflow(k + 3) : 0);
   const level = c.every((x) => x <= 0);
-  return { k, D, v, size, c, total, constant, constantError, sizes, error, level, weights };
+  return { k, D, v, size, moves, c, total, constant, constantError, sizes, error, level, weights };
 }
 
 /** max of v.x over the set for every v within the error: [bound, sum of sizes]; without an error, what v itself gives. */
@@ -88,9 +90,9 @@ function roomOf(layer, { v, error, constant, constantError }) {
 function simplexBound(layer, system) {
   const { d } = layer;
   const { k, weights, c, constant, constantError, level } = system;
-  const { E, entry, width, v, size, error } = equalities(layer, system);
+  const { E, entry, width, v, size, moves, error } = equalities(layer, system);
   const tiny = v.map((x, j) => Number(Math.abs(x) <= VANISHING * size[j]));
-  const K = [...v.keys()].filter((j) => tiny[j] && size[j] > 0);
+  const K = [...v.keys()].filter((j) => tiny[j] && moves[j]);
   const m = K.length + 1;
   if (m !== k || !mayVanish(layer.set, tiny)) return Infinity;
   const [A, slips] = [new Float64Array(m * m), new Float64Array(m * m)];
@@ -133,8 +135,8 @@ function simplexBound(layer, system) {
  * What has to vanish for v to have no support: columns of E (k, width) with the errors of their entries, and v and its sizes in them. It is v itself, and
  * behind an RMSNorm gain v vanishes where v does; a LayerNorm leaves gain v constant, that is, less its last entry, 0.
  */
-function equalities({ set, d }, { k, D, v, size, error, weights }) {
-  if (!set.centred) return { E: D, entry: null, width: d, v, size, error };
+function equalities({ set, d }, { k, D, v, size, moves, error, weights }) {
+  if (!set.centred) return { E: D, entry: null, width: d, v, size, moves, error };
   const width = d - 1;
   const [E, entry] = [new Float64Array(k * width), new Float64Array(k * width)];
   const [along, sizes, slip] = [new Float64Array(width), new Float64Array(width), new Float64Array(width)];
@@ -151,7 +153,8 @@ function equalities({ set, d }, { k, D, v, size, error, weights }) {
     }
   }
   const off = sizes.map((x, j) => gamma(k + 3) * x * INFLATE + slip[j] * INFLATE + underflow(k + 3));
-  return { E, entry, width, v: along, size: sizes, error: off };
+  const moved = Array.from(set.gain, (g, j) => Number(g !== 0 && moves[j] === 1));
+  return { E, entry, width, v: along, size: sizes, moves: moved.slice(0, width).map((m) => m || moved[width]), error: off };
 }
 
 /** Whether this route says something about the set: without a bound and behind a normalisation all of v has to vanish; a shift puts v into the constants. */
