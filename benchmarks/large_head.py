@@ -12,6 +12,12 @@ not grow with the classes, and cost by block of 128. The last row has the rates 
 most features; its proofs assume that one class in a hundred is open.
 
 Writes results/bench/large_head.csv; rows of other cells stay.
+
+    python benchmarks/large_head.py --whole whisper-base=model.bin [--options "--features auto"]
+
+scans the head of a model whole and verifies it, as a user would, each in a process of its own, and
+writes counts, CPU seconds and the higher peak of memory to results/bench/whole_heads.csv. A scan
+that is stopped goes on in its folder, `whole/NAME`; its seconds are then those of the last call.
 """
 
 # ruff: noqa: E402 - the thread count must be set before numpy is imported
@@ -24,6 +30,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -39,6 +46,7 @@ from softgeom.bottleneck.examples import hard_layer
 from softgeom.bottleneck.scan_result import Scan
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "large_head.csv"
+WHOLE_HEADS = TABLE.with_name("whole_heads.csv")
 CELLS = ["8000x1024x1024", "32000x1024x1024", "32000x4096x1024"]
 WHOLE = "32000x1024x32000"
 TARGET = (256_000, 4_096)
@@ -49,7 +57,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", nargs="*", default=[*CELLS, WHOLE])
     parser.add_argument("--cell", help=argparse.SUPPRESS)
+    parser.add_argument("--whole", metavar="NAME=MODEL")
+    parser.add_argument("--options", default="--features auto", help="of the scan of a whole head")
     options = parser.parse_args()
+    if options.whole:
+        write_whole(*options.whole.split("=", 1), options.options.split())
+        return
     if options.cell:
         print(json.dumps(measure(*map(int, options.cell.split("x")))))
         return
@@ -102,6 +115,34 @@ def measure(classes: int, features: int, scanned: int) -> dict[str, Any]:
         "verify_ps": 1e12 * verify / len(some) / size,
         "cpu_h": np.nan,
     }
+
+
+def write_whole(name: str, model: str, options: list[str]) -> None:
+    """The row of one head, scanned and verified by the commands."""
+    folder = Path("whole") / name
+    scanned = _cpu_seconds("scan", model, *options, "--out", str(folder), "--quiet")
+    verified = _cpu_seconds("verify", str(folder), model)
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    row = {
+        "head": name,
+        "classes": summary["classes"],
+        "features": summary["features"],
+        "feature_set": summary["feature_set"],
+        **summary["counts"],
+        "scan_cpu_s": round(scanned),
+        "verify_cpu_s": round(verified),
+        "peak_gb": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6, 2),
+    }
+    known = pd.read_csv(WHOLE_HEADS).to_dict("records") if WHOLE_HEADS.is_file() else []
+    table = pd.DataFrame([*(other for other in known if other["head"] != name), row])
+    table.to_csv(WHOLE_HEADS, index=False, lineterminator="\n")
+
+
+def _cpu_seconds(*words: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "softgeom.cli", *words], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def extrapolated(row: dict[str, Any]) -> dict[str, Any]:

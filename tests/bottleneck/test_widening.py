@@ -48,6 +48,20 @@ def test_many_captives_are_asked_for_more_only_on_request(monkeypatch):
     assert widen(found, every=False).wider
 
 
+def test_a_class_that_wins_in_a_larger_box_is_not_asked_for_all_of_space(monkeypatch):
+    found, won = scan(crowd(), features=Box(3.0)), set()
+
+    def told(layer, classes, *, features, **work):
+        assert won.isdisjoint(classes)
+        told = scan(layer, classes, features=features, **work)
+        won.update(f.index for f in told.findings if f.verdict == "argmaxable")
+        return told
+
+    monkeypatch.setattr(widening, "scan", told)
+    widen(found)
+    assert won
+
+
 def test_the_table_says_the_weakest_condition(found):
     everywhere, ball, *far = ({f.index for f in part.findings} for part in found.wider)
     said = dict(zip(found.table["class"], found.table["holds"], strict=True))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from softgeom.bottleneck.certifying.hull import TINY
-from softgeom.bottleneck.certifying.verdict import Captors, Finding
+from softgeom.bottleneck.certifying.verdict import Captors, Finding, Witness
 from softgeom.bottleneck.proving.caratheodory import thin
 from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.scan_result import Scan
@@ -74,6 +74,9 @@ def _proven(
         tried = [f for f in lost if f.index not in proven]
         if where is not None and tried:
             tried = scan(layer, [f.index for f in tried], features=where, **work).findings
+            if isinstance(features, Unbounded):  # who wins in a part of it is not lost in it
+                free = {f.index for f in tried if isinstance(f.evidence, Witness)}
+                lost = [f for f in lost if f.index not in free]
         for f in tried:
             if isinstance(f.evidence, Captors):
                 captors, bound = sharpen(layer, features, f.index, f.evidence)
