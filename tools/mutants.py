@@ -37,6 +37,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -293,7 +294,7 @@ def run(session: pytest.Session, names: list[str]) -> str:
     """The first of these tests that fails, or none."""
     by_name = {item.nodeid: item for item in session.items}
     items = [by_name[name] for name in names]
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for item, following in zip_longest(items, items[1:]):  # of none, none fails
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return item.nodeid

@@ -813,8 +813,21 @@ U = 2.0**-53
         ([[0, 0], [-1e-200, -1], [-1e-200, 1]], None, Ellipsoid([0, 1], [1e-200, 0], radius=1.0)),
         # gain times radius is below the range of floats, and outweighs the bias
         ([[0], [-1e160], [-1e160]], [0, 1e-200, 1e-200], Ellipsoid([2.0**-500], radius=1e-200)),
+        ([[0, 0], [-1, 0], [-1, 0]], None, Ellipsoid([5e-324, 1.0], radius=0.1)),
+        # less the mean, the last feature or one of the others alone tells
+        (
+            [[0, 0, 0], [-1, 0, -1e-200], [1, 0, -1e-200]],
+            None,
+            Ellipsoid([1.0, 1.0, 1e-200], radius=1.0, centred=True),
+        ),
+        (
+            [[0, 0, 0], [-1, -1e-200, 0], [1, -1e-200, 0]],
+            None,
+            Ellipsoid([1.0, 1e-200, 1.0], radius=1.0, centred=True),
+        ),
+        # the shift is added
+        ([[0, 0], [-1, -1], [-1, 1]], None, Ellipsoid([0.0, 1.0], [1.0, 0.0], radius=1.0)),
     ],
-    ids=["a bias", "one feature", "an error times the shift", "a shift", "a radius"],
 )
 def test_a_class_that_wins_by_a_hair_is_no_captive(W, b, features) -> None:
     layer, both = SoftmaxLayer(np.array(W, float), b), np.array([1, 2])
@@ -826,3 +839,52 @@ def test_a_class_that_wins_by_a_hair_is_no_captive(W, b, features) -> None:
 
 def test_the_extent_of_an_ellipsoid_is_its_largest_feature() -> None:
     assert Ellipsoid([1.0, -2.0], [3.0, -1.0], radius=2.0).extent == 7.0
+
+
+def test_entries_that_the_unit_takes_count_beside_a_large_shift() -> None:
+    a, b, c, d = 2.0**-1023, 2.0**-1026, 2.0**50, 2.0**41
+    layer = SoftmaxLayer([[0, 0], [-b, d], [a, -c]])
+    # a gain that no unit of that shift holds
+    features = Ellipsoid([0.0, 2.0**-60 * (1 + 2 * U)], [2.0**1000, 0.0], radius=1.0)
+    weights = np.array([1.0, 2.0**-9])
+    assert scan(layer, [0], features=features).evidence(0).verdict == "argmaxable"
+    assert certify_captivity(layer, features, 0, np.array([1, 2]), weights) > 0
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_features_after_a_normalisation_are_off_by_no_more_than_is_said(centred, size) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        gain = rng.normal(size=5) * [size, size, 1e-3 * size, size, size]
+        features = Ellipsoid(gain, rng.normal(size=5) * 1e-3 * size, centred=centred)
+        Z = rng.normal(size=(5, 5))
+        X, moved = features.features_at(Z)
+        for z, x, most in zip(Z.tolist(), X.tolist(), moved.tolist(), strict=True):
+            exact = features.features_exactly([Fraction(value) for value in z])
+            off = sum((Fraction(a) - b) ** 2 for a, b in zip(x, exact, strict=True))
+            assert 0 < off <= Fraction(most) ** 2
+
+
+def test_the_reach_of_rows_that_hardly_differ_is_not_rounded_down() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        v = rng.uniform(1, 2, 7)
+        features = Ellipsoid(1 / v, radius=1.0, centred=True)  # products are 1 but for rounding
+        pairs = zip(features.gain.tolist(), v.tolist(), strict=True)
+        exact = [Fraction(a) * Fraction(b) for a, b in pairs]
+        mean = sum(exact, Fraction(0)) / 7
+        reach = Fraction(features.support_bound(v, np.zeros(7))[0])
+        assert reach**2 >= sum((value - mean) ** 2 for value in exact)
+
+
+def test_a_normalisation_is_what_it_is_given_and_a_large_radius_has_a_unit() -> None:
+    assert Ellipsoid.layer_norm([1.0, 2.0]).centred
+    assert not Ellipsoid.rms_norm([1.0, 2.0]).centred
+    scaled = Ellipsoid([3.0], [5.0], radius=2.0**30).scaled(40)
+    assert scaled.gain * scaled.radius == [3 * 2.0**-10]
+    assert scaled.bias == [5 * 2.0**-40]
+    for values in ([1.0, np.nan], [np.inf, 1.0]):
+        for both in ((values, [1.0, 1.0]), ([1.0, 1.0], values)):
+            with pytest.raises(ValueError, match="NaN or infinite"):
+                Ellipsoid(*both)
