@@ -97,14 +97,16 @@ def decide(
         if k in answers:
             continue
         most = MANY if k < asked[0] or len(several) == 1 else MOST
+        told = {}
         try:
             with _capped(CAP):
                 (found,) = ask_experts(layer, k, [t], features=features, most=most).experts
+                told = {other: _about(layer, features, found, other) for other in several}
         except CapError:
             found = Chosen(t, k, "undecided", [], "capped")
-        for other in several:
-            if other not in answers and (told := _about(layer, features, found, other)):
-                answers[other] = {"verdict": told.verdict, "method": told.method}
+        for other, answer in told.items():
+            if answer is not None and other not in answers:
+                answers[other] = {"verdict": answer.verdict, "method": answer.method}
         answers.setdefault(k, {"verdict": "undecided", "method": found.method})
     return answers
 
