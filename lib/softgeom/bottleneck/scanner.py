@@ -13,16 +13,14 @@ and a killed scan goes on where it was, with the same table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import ThreadpoolController
 
 from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.blocks import block_path, finished, load_block
@@ -53,6 +51,7 @@ from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, one_cluster, run_blocks
 from softgeom.rounding import demand_denormals, shrink
+from softgeom.threads import one_thread
 
 # classes without a witness that share their sample of rivals and a block of the checkpoint
 DECIDE_TOGETHER = 128
@@ -150,7 +149,7 @@ def scan(
         findings = run(search_block, chosen, block, titles[0])
         unknown_yet = [t for t in findings if isinstance(findings[t].evidence, Unknown)]
         open_ = np.array(unknown_yet, dtype=np.intp)
-        with _one_thread():
+        with one_thread(), np.errstate(**QUIET):
             start = make_start(task.problem, open_, seed)
         size = DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER
         findings |= run(decide_block, open_, size, titles[1], start)
@@ -211,21 +210,8 @@ def search_block(task: _Task, classes: Ints) -> list[Finding]:
 
 def decide_block(task: _Task, classes: Ints, start: Start) -> list[Finding]:
     """Decide classes (n,) for which the search found no witness, from what the open ones share."""
-    with _one_thread():
+    with one_thread(), np.errstate(**QUIET):
         return _kept(task, "decide", classes, lambda: _decide(task, classes, start))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """For thousands of products too small for two: most time would go into handing work over."""
-    with _blas().limit(limits=1, user_api="blas"), np.errstate(**QUIET):
-        yield
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The BLAS libraries of this process: looking for them takes longer than a small scan."""
-    return ThreadpoolController()
 
 
 def _kept(

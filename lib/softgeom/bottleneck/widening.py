@@ -29,6 +29,7 @@ from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.threads import one_thread
 
 MOST = 1000  # captives; of more a question each takes several times what their scan took
 FEW = 20  # captives that need a bound; of more only a scan that asks for it is told which
@@ -139,6 +140,7 @@ def turning_bounds(
     return lost, free
 
 
+@one_thread()
 def sharpened(
     layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors
 ) -> tuple[Captors, float]:

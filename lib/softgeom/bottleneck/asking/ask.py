@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from softgeom.bottleneck.asking.seek import Sought, seek
 from softgeom.bottleneck.certifying.checker import Checker
@@ -29,6 +28,7 @@ from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.verdict_table import count_verdicts
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import run_blocks
+from softgeom.threads import one_thread
 
 logger = logging.getLogger("softgeom")
 
@@ -153,7 +153,7 @@ def _ask_block(task: _Task, orders: list[Order]) -> list[Answer]:
     interrupts are no question's fault.
     """
     try:
-        with np.errstate(**QUIET), threadpool_limits(1):
+        with one_thread(), np.errstate(**QUIET):
             found = zip(orders, seek(task.problem, orders), strict=True)
             return [_answer(task, order, sought) for order, sought in found]
     except MemoryError:

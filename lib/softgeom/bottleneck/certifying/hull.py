@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import INFLATE, exponent, gamma, shrink, underflow
+from softgeom.threads import one_thread
 
 # v_k counts as zero below this fraction of sum_i l_i |w_t - w_i|_k: the LP's tolerance and float32
 # reach it
@@ -287,6 +288,7 @@ class _System:
         right = self.features.support_bound(self.v, np.zeros(self.d))[0] + self.constant
         return bool(right <= NEAR_TIE * whole + 2.0**20 * underflow(self.d))
 
+    @one_thread()
     def simplex_bound(self, rounding: float = LOOSE) -> float:
         """The same with v = 0 exactly where it is tiny, for weights that must then exist."""
         E, E_error, c, c_error = self.features.equalities(self.D, self.c)
