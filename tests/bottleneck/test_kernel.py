@@ -59,6 +59,7 @@ TRUSTED = (
     "softgeom.features",
     "softgeom.layer",
     "softgeom.rounding",
+    "softgeom.threads",
     "softgeom.writing",
 )
 
