@@ -864,6 +864,7 @@ def test_features_after_a_normalisation_are_off_by_no_more_than_is_said(centred,
             exact = features.features_exactly([Fraction(value) for value in z])
             off = sum((Fraction(a) - b) ** 2 for a, b in zip(x, exact, strict=True))
             assert 0 < off <= Fraction(most) ** 2
+            np.testing.assert_allclose(features.feature(np.array(z)), x, rtol=1e-12, atol=1e-12)
 
 
 def test_the_reach_of_rows_that_hardly_differ_is_not_rounded_down() -> None:
@@ -888,3 +889,27 @@ def test_a_normalisation_is_what_it_is_given_and_a_large_radius_has_a_unit() -> 
         for both in ((values, [1.0, 1.0]), ([1.0, 1.0], values)):
             with pytest.raises(ValueError, match="NaN or infinite"):
                 Ellipsoid(*both)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_what_must_vanish_after_a_normalisation_is_known_to_within_its_error(centred) -> None:
+    """Differences of rows are rounded before; they nearly cancel, and so do constants."""
+    rng, d = np.random.default_rng(0), 5
+    for _ in range(300):
+        own, rows = rng.uniform(0, 1, d), -rng.uniform(0, 1, (3, d))
+        D = own - rows
+        gain, bias = [1, 1e-9, 1, 1e-9, 1] / D[0], rng.uniform(0, 1, d)
+        features = Ellipsoid(gain, bias, centred=centred)
+        c = -(D @ bias)
+        E, error, shifted, off = features.equalities(D, c)
+        for n in range(3):
+            pairs = zip(own.tolist(), rows[n].tolist(), strict=True)
+            exact = [Fraction(a) - Fraction(b) for a, b in pairs]
+            left = Fraction(c[n]) + sum(
+                (v * Fraction(b) for v, b in zip(exact, bias.tolist(), strict=True)), Fraction(0)
+            )
+            assert abs(Fraction(shifted[n]) - left) <= Fraction(off[n])
+            columns = features.equalities_exactly(exact)
+            few = np.broadcast_to(error, E.shape)[n] + rounding.gamma(8) * np.abs(E[n])
+            for value, most, true in zip(E[n].tolist(), few.tolist(), columns, strict=True):
+                assert abs(Fraction(value) - true) <= Fraction(most)
