@@ -57,18 +57,20 @@ def test_workers_end_with_their_parent(tmp_path, how):
             os.kill(pid, signal.SIGKILL)
 
 
-def test_shared_memory_of_the_dead_is_swept_and_of_the_living_is_not(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["joblib_memmapping_folder", "softgeom_shared"])
+def test_shared_memory_of_the_dead_is_swept_and_of_the_living_is_not(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(orphans.tempfile, "gettempdir", lambda: str(tmp_path))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     names = (f"{ended.pid}_abc", f"{os.getpid()}_abc", "x")
-    dead, living, other = (tmp_path / f"joblib_memmapping_folder_{name}" for name in names)
+    dead, living, other = (tmp_path / f"{kind}_{name}" for name in names)
     for folder in (dead, living, other):
         folder.mkdir()
     # the machine's own shared memory is swept, too: another run may have left some there
     assert [path for path in orphans.sweep_shared_memory() if path.parent == tmp_path] == [dead]
     assert living.is_dir()
     assert other.is_dir()
+    assert orphans.shared_folder() == f"softgeom_shared_{os.getpid()}_"
 
 
 COMMAND = """

@@ -7,12 +7,15 @@ import operator
 import os
 import signal
 import socket
+import subprocess
+import sys
+import tempfile
 import warnings
 
 import numpy as np
 import pytest
 
-from softgeom.parallel import LostWorkerError, available_cores, run_blocks
+from softgeom.parallel import KEPT_BYTES, MALLOC, LostWorkerError, available_cores, run_blocks
 
 JOBS = [(n, 10) for n in range(5)]
 
@@ -57,6 +60,56 @@ def test_a_worker_keeps_the_shared_argument_for_all_of_its_jobs() -> None:
         found = run_blocks(tally, [(n,) for n in range(12)], n_jobs=2, shared={"jobs": 0})
         assert 1 <= found.count(1) <= 2
         assert max(found) >= 6
+
+
+def where_it_lies(shared: list[np.ndarray], n: int) -> list[tuple[bool, int, str]]:
+    return [(a.flags.writeable, a.ctypes.data % 64, a.tobytes().hex()) for a in shared]
+
+
+def test_workers_map_one_copy_of_the_shared_arrays(tmp_path, monkeypatch) -> None:
+    """Read-only, each at the width of a vector register; the file is gone with the call."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    shared = [np.arange(3.0), np.zeros(0), np.asfortranarray(np.arange(6, dtype=np.int8)[:5])]
+    found = run_blocks(where_it_lies, [(n,) for n in range(4)], n_jobs=2, shared=shared)
+    assert found == [[(False, 0, a.tobytes().hex()) for a in shared]] * 4
+    assert not list(tmp_path.glob("softgeom_shared_*"))
+
+
+WAITS = """
+import time
+import numpy as np
+from softgeom.parallel import run_blocks
+
+class Mine:  # what a notebook defines goes to workers too
+    numbers = np.arange(3.0)
+
+def first(mine, n):
+    return mine.numbers[n]
+
+if __name__ == "__main__":
+    print([float(x) for x in run_blocks(first, [(0,), (1,)], n_jobs=2, shared=Mine())])
+    waited = []
+    sleep, time.sleep = time.sleep, lambda s: (waited.append(s) if s >= 0.1 else None, sleep(s))
+    shared = np.zeros(10**6)
+    run_blocks(np.dot, [(2.0,), (3.0,)], n_jobs=2, shared=shared)
+    print(len(waited))
+"""
+
+
+def test_what_a_script_defines_is_shared_and_nobody_waits_for_its_release(tmp_path) -> None:
+    """joblib looks for a second whether workers have let go of an array: they keep it."""
+    script = tmp_path / "script.py"
+    script.write_text(WAITS)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[0.0, 1.0]", "0"]
+
+
+def said(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+def test_workers_of_a_local_dask_cluster_keep_an_array_s_memory() -> None:
+    assert run_blocks(said, [(name,) for name in MALLOC], 1, "dask") == [str(KEPT_BYTES)] * 2
 
 
 def less(shared: tuple[int, np.ndarray], n: int) -> tuple[int, bool]:

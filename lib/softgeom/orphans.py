@@ -2,9 +2,9 @@
 shared memory is swept up.
 
 A killed parent cannot tell its workers to stop. So each worker looks, once a second, whether its
-parent is still there. What joblib put into shared memory for them is removed by joblib's own
-tracker, unless that was killed too: then the next run removes it, by the process number in the
-folder's name.
+parent is still there. What joblib or we put into a folder for them is removed by joblib's own
+tracker or by us, unless those were killed too: then the next run removes it, by the process number
+in the folder's name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _SECONDS = 1.0
-_FOLDER = re.compile(r"joblib_memmapping_folder_(\d+)_")
+_FOLDER = re.compile(r"(?:joblib_memmapping_folder|softgeom_shared)_(\d+)_")
 
 
 def end_with_parent(parent: int) -> None:
@@ -74,11 +74,16 @@ def _is_there(parent: int, first: int | None) -> bool:
     return os.getppid() == parent and (first is None or _is_alive(first))
 
 
+def shared_folder() -> str:
+    """How the name of a folder begins that this process shares with its workers."""
+    return f"softgeom_shared_{os.getpid()}_"
+
+
 def sweep_shared_memory() -> list[Path]:
-    """Remove joblib's shared-memory folders of dead processes; return their names."""
+    """Remove the folders that dead processes shared with their workers; return their names."""
     removed = []
     for place in dict.fromkeys((Path("/dev/shm"), Path(tempfile.gettempdir()))):
-        for folder in place.glob("joblib_memmapping_folder_*"):
+        for folder in place.glob("*_*_*"):
             match = _FOLDER.match(folder.name)
             with suppress(OSError):
                 if match and not _is_alive(int(match[1])) and folder.stat().st_uid == os.getuid():

@@ -9,21 +9,26 @@ scheduler at ``address``, or to a cluster that it starts for the occasion. ``JOB
 from __future__ import annotations
 
 import logging
+import mmap
 import os
 import pickle
-import secrets
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from numbers import Integral
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from softgeom.orphans import end_with_parent, sweep_shared_memory
+from softgeom.orphans import end_with_parent, shared_folder, sweep_shared_memory
 from softgeom.progress import track
 
 Backend = Literal["loky", "dask", "threading"]
 CONNECT_SECONDS = 30  # until a Dask scheduler must have answered
+KEPT_BYTES = 2**30  # that a Dask worker's malloc may hold free
+MALLOC = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+ALIGNED = 64  # bytes: the width of a vector register
 
 
 class LostWorkerError(MemoryError):
@@ -115,8 +120,6 @@ def _run_here(
     if n_jobs == 1 or len(jobs) == 1:
         yield from ((n, function(*first, *job)) for n, job in enumerate(jobs))
         return
-    if first and backend == "loky":
-        first = (_Kept(secrets.token_hex(8), shared),)
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -128,7 +131,13 @@ def _run_here(
         else {}
     )
     sweep_shared_memory()
-    with joblib.parallel_config(backend, n_jobs=n_jobs, **inner), warnings.catch_warnings():
+    with (
+        ExitStack() as opened,
+        joblib.parallel_config(backend, n_jobs=n_jobs, **inner),
+        warnings.catch_warnings(),
+    ):
+        if first and backend == "loky":
+            first = (opened.enter_context(_in_a_file(shared)),)
         # loky replaces a worker whose memory has grown, and no block is lost
         warnings.filterwarnings(
             "ignore", "A worker stopped while some jobs were given", UserWarning
@@ -172,8 +181,11 @@ def _local_cluster(workers: int) -> Any:
     import dask
 
     # nobody looks at what is taken fifty times a second and more, while a block is computed
-    quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
-    with dask.config.set(quiet), warnings.catch_warnings():
+    options = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
+    # Dask has workers give an array's memory back at once, and the system clears it for the next:
+    # a fifth of a scan's time
+    options |= {f"distributed.nanny.pre-spawn-environ.{name}": KEPT_BYTES for name in MALLOC}
+    with dask.config.set(options), warnings.catch_warnings():
         # another cluster of this machine has the page that tells how a cluster fares
         warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)
         return distributed.LocalCluster(
@@ -246,25 +258,51 @@ def _run_on_dask(
             raise LostWorkerError from error
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """Unpickled as its value: the one that came first under this key, until another key comes."""
+@contextmanager
+def _in_a_file(shared: Any) -> Iterator[_Filed]:
+    """`shared` for other processes of this machine: its arrays in a file that all of them map.
 
-    key: str
-    value: Any
+    joblib would do that too, but it waits a second at the end of each call for workers to let go of
+    what they are meant to keep.
+    """
+    import cloudpickle
+
+    arrays: list[pickle.PickleBuffer] = []
+    pickled = cloudpickle.dumps(shared, protocol=5, buffer_callback=arrays.append)
+    places = []
+    with TemporaryDirectory(prefix=shared_folder(), ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "arrays"
+        with path.open("wb") as file:
+            for array in arrays:
+                file.write(bytes(-file.tell() % ALIGNED))
+                places.append((file.tell(), array.raw().nbytes))
+                file.write(array.raw())
+            file.write(b"end")  # an empty file cannot be mapped
+        yield _Filed(str(path), pickled, places)
+
+
+@dataclass(frozen=True)
+class _Filed:
+    """Unpickled as what was shared: the same for all jobs of a worker, until another file comes."""
+
+    path: str
+    pickled: bytes
+    places: list[tuple[int, int]]  # of each array: where it begins, bytes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _kept, (self.key, self.value)
+        return _mapped, (self.path, self.pickled, self.places)
 
 
 _LAST: dict[str, Any] = {}  # of a worker
 
 
-def _kept(key: str, value: Any) -> Any:
-    if key not in _LAST:
+def _mapped(path: str, pickled: bytes, places: list[tuple[int, int]]) -> Any:
+    if path not in _LAST:
         _LAST.clear()
-        _LAST[key] = value
-    return _LAST[key]
+        with open(path, "rb") as file:
+            view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        _LAST[path] = pickle.loads(pickled, buffers=[view[a : a + n] for a, n in places])
+    return _LAST[path]
 
 
 @dataclass(frozen=True)
