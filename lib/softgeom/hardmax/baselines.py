@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from softgeom.hardmax.reviews import Bags, Tokens
+from softgeom.threads import one_thread
 
 HASH_BITS = 22  # the teacher's phrases share 2^22 columns
 LONGEST = 3  # words in a phrase of the teacher
@@ -39,7 +39,7 @@ def fit_bag_of_words(bags: Bags, labels: np.ndarray, size: int) -> BagOfWords:
     from sklearn.linear_model import LogisticRegression
 
     # else the last digits, and what is trained from them, depend on the number of threads
-    with threadpool_limits(1):
+    with one_thread():
         model = LogisticRegression(C=100.0, max_iter=500).fit(_means(bags, size), labels)
     return BagOfWords(model.coef_[0], float(model.intercept_[0]))
 
@@ -66,7 +66,7 @@ def fit_teacher(tokens: Tokens, labels: np.ndarray, words: int) -> Teacher:
     positive, negative = (there[labels == label].sum(0) + 1.0 for label in (1, 0))
     ratios = np.log(positive / positive.sum()) - np.log(negative / negative.sum())
     ratios[positive + negative < 4] = 0  # what occurs once teaches nothing about other reviews
-    with threadpool_limits(1):
+    with one_thread():
         model = LogisticRegression(C=30.0, max_iter=200).fit(_weighted(there, ratios), labels)
     return Teacher(ratios, model, words)
 
