@@ -4,6 +4,7 @@ are far ahead, none tried where they are not.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softgeom.bottleneck.certifying import partial
 from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.partial import PartialLook, partial_look
 from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Witness
 from softgeom.bottleneck.examples import hard_layer, normal_layer
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
-from softgeom.bottleneck.searching import partial
-from softgeom.bottleneck.searching.partial import PartialLook, partial_look
 from softgeom.layer import Box, SoftmaxLayer
 
 
@@ -92,6 +93,32 @@ def test_where_winners_are_not_far_ahead_nothing_is_tried(monkeypatch) -> None:
     assert partial_look(Checker(layer, Box(9.0)), list(layer.W), np.arange(3000)) is None
     few = normal_layer(900, 64)
     assert partial_look(Checker(few, Box(9.0)), list(few.W), np.arange(900)) is None
+
+
+def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatch) -> None:
+    """And takes a margin that is true, but more than a part shows; not one that is false."""
+    monkeypatch.setattr(partial, "FEWEST", 1000)
+    layer, multiplied = normal_layer(2000, 128), []
+    certify = Checker.certify
+
+    def count(checker, points, *more):
+        multiplied.append(len(points))
+        return certify(checker, points, *more)
+
+    found = scan(layer, verdicts_only=True)
+    monkeypatch.setattr(Checker, "certify", count)
+    assert found.verify()
+    assert sum(multiplied) < 0.3 * layer.classes
+    exact = [exact_margin(layer, found[t].evidence.point, t) for t in (7, 8)]
+    for share, holds in ((0.999, True), (1.001, False)):
+        findings = list(found.findings)
+        for t, margin in zip((7, 8), exact, strict=True):
+            findings[t] = replace(findings[t], margin=share * float(margin), radius=0.0)
+        if holds:
+            assert Scan(layer, found.features, findings).verify()
+        else:
+            with pytest.raises(EvidenceError, match=r"Class 7 .* the stored margin"):
+                Scan(layer, found.features, findings).verify()
 
 
 @pytest.mark.parametrize("spoilt", ["a loser", "outside the box", "nan"])

@@ -469,7 +469,7 @@ def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(
     features, monkeypatch
 ) -> None:
     from softgeom.bottleneck import scanner
-    from softgeom.bottleneck.searching import partial
+    from softgeom.bottleneck.certifying import partial
 
     prepared, whole = [], partial.partial_look
 

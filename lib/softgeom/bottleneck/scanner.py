@@ -27,6 +27,13 @@ from softgeom.bottleneck.blocks import block_path, finished, load_block
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import identity, save_findings
 from softgeom.bottleneck.certifying.kernel import certify_evidence
+from softgeom.bottleneck.certifying.partial import (
+    ASKED,
+    CLAIMED,
+    PartialLook,
+    certify_by,
+    partial_look,
+)
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
 from softgeom.bottleneck.problem import FEW, QUIET, Problem, chosen_classes, make_problem
@@ -46,7 +53,6 @@ from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import Candidates, climb, far_points
 from softgeom.bottleneck.searching.device import Device, open_device
-from softgeom.bottleneck.searching.partial import ASKED, PartialLook, certify_by, partial_look
 from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, one_cluster, run_blocks
@@ -272,7 +278,7 @@ def _won_by_part(task: _Task, classes: Ints) -> dict[int, Finding]:
     if task.partial_look is None:
         return {}
     points = far_points(task.problem, classes)
-    margins = certify_by(task.checker, task.partial_look, points, classes)
+    margins = CLAIMED * certify_by(task.checker, task.partial_look, points, classes)
     return winners(task.checker, dict(zip(classes.tolist(), points, strict=True)), margins, "look")
 
 

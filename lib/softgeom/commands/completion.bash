@@ -3,7 +3,7 @@ _softgeom() {
   if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "inspect scan verify explain ceiling ask diff prune repair survey completion" -- "$word")); return; fi
   case "${COMP_WORDS[1]}" in
     inspect) local options="--all --help --json" ;;
-    scan) local options="--after --backend --bias --block --bound --classes --device --exact --expected --fail-on --features --help --inputs --jobs --json --labels --labels-anyway --low --no-bias --out --quiet --revision --scheduler --script --seed --tokens --weight --wider" ;;
+    scan) local options="--after --backend --bias --block --bound --classes --device --exact --expected --fail-on --features --help --inputs --jobs --json --labels --labels-anyway --low --no-bias --out --quiet --revision --scheduler --script --seed --tokens --verdicts-only --weight --wider" ;;
     verify) local options="--bias --help --labels --labels-anyway --no-bias --revision --tokens --weight" ;;
     explain) local options="--after --bias --bound --features --help --inputs --labels --labels-anyway --low --no-bias --revision --tokens --weight" ;;
     ceiling) local options="--after --at --bias --bound --features --from-scan --help --inputs --jobs --labels --labels-anyway --low --no-bias --out --revision --seed --tokens --weight" ;;

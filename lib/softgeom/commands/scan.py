@@ -51,6 +51,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     add("--exact", metavar="CLASS", action="append", default=[], help=never)
     wider = "ask whether unargmaxable classes are so whatever the features"
     add("--wider", action="store_true", help=f"{wider}, also where there are more than 1,000")
+    smaller = (
+        "let a part of each product show who wins, where it mostly does: less time, and margins"
+    )
+    add("--verdicts-only", action="store_true", help=f"{smaller} that are certified, but smaller")
     add("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
     fail = "exit with 4 when more than N classes have this verdict, such as unargmaxable=0"
     add("--fail-on", metavar="VERDICT[=N]", help=fail)
@@ -82,7 +86,8 @@ def run(options: argparse.Namespace) -> int:
     started = time.perf_counter()
 
     def decide(blocks: Path) -> Scan:
-        how: Any = {"wider": options.wider, "checkpoint": blocks, "progress": not options.quiet}
+        how: Any = {"wider": options.wider, "verdicts_only": options.verdicts_only}
+        how |= {"checkpoint": blocks, "progress": not options.quiet}
         how |= asked.chosen(options, asked.WorkOptions)
         return decided(head, features, classes, exact, **how)
 

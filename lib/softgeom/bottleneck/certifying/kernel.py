@@ -8,7 +8,7 @@ claim that is true is confirmed by every machine (docs/verdicts.md).
 =============  ==========================================================
 evidence       checked by
 =============  ==========================================================
-a point        rounding bounds, else fractions: checker.py
+a point        rounding bounds, else fractions: checker.py; in large layers partial.py first
 weights        ``max_x v.x + c <= 0``: slack.py, hull.py
 a twin         equality, entry by entry: twins.py
 =============  ==========================================================
@@ -24,6 +24,7 @@ import numpy as np
 from softgeom.bottleneck.certifying.checker import POSITIVE, Checker, wins
 from softgeom.bottleneck.certifying.hull import TIGHT, certify_captivity, prove_comparisons
 from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.partial import PartialLook, certify_by, partial_look
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.twins import are_twins
 from softgeom.bottleneck.certifying.verdict import (
@@ -122,8 +123,9 @@ def verify_findings(layer: SoftmaxLayer, features: FeatureSet, findings: Sequenc
             raise EvidenceError(f"Class {f.index} {said}.")
         seen.add(f.index)
     margins, radii = _proven_weights(checker, findings), set[int]()
+    look = _partial_look(checker, findings)
     for start in range(0, len(findings), TOGETHER):
-        some, near = _proven_points(checker, findings[start : start + TOGETHER])
+        some, near = _proven_points(checker, findings[start : start + TOGETHER], look)
         margins, radii = margins | some, radii | near
     for f in findings:
         if f.index not in margins and not _proves_margin(checker, f):
@@ -170,19 +172,42 @@ def _are_equal(one: FeatureSet, other: FeatureSet, dimension: int) -> bool:
     return one == other
 
 
-def _proven_points(checker: Checker, findings: Sequence[Finding]) -> tuple[set[int], set[int]]:
-    """Classes whose points prove their margins, and their radii, as far as products together show
-    it.
-    """
-    won = [
+def _partial_look(checker: Checker, findings: Sequence[Finding]) -> PartialLook | None:
+    """What shows most of the points to win by a part of each product, if anything does."""
+    won = _won(checker, findings, narrow=True)
+    points, claimed = [f.evidence.point for f in won], np.array([f.margin for f in won])  # type: ignore[union-attr]
+    return partial_look(checker, points, np.array([f.index for f in won], np.intp), claimed)
+
+
+def _won(checker: Checker, findings: Sequence[Finding], narrow: bool = False) -> list[Finding]:
+    """Those with a point and a margin that it may prove; a ``narrow`` one float32 holds."""
+    return [
         f
         for f in findings
         if isinstance(f.evidence, Witness)
         and f.margin > 0
         and np.shape(f.evidence.point) == (checker.layer.dimension,)
+        and (not narrow or checker.is_narrow(f.evidence.point))
     ]
+
+
+def _proven_points(
+    checker: Checker, findings: Sequence[Finding], look: PartialLook | None = None
+) -> tuple[set[int], set[int]]:
+    """Classes whose points prove their margins, and their radii, as far as products together show
+    it.
+    """
+    won = _won(checker, findings)
     classes, claimed = np.array([f.index for f in won], np.intp), np.array([f.margin for f in won])
-    margins = checker.certify_many([f.evidence.point for f in won], classes, claimed)  # type: ignore[union-attr]
+    points = [f.evidence.point for f in won]  # type: ignore[union-attr]
+    margins = np.full(len(won), -np.inf)
+    narrow = [n for n, point in enumerate(points) if look is not None and checker.is_narrow(point)]
+    if look is not None and narrow:
+        stacked = np.stack([points[n] for n in narrow])
+        margins[narrow] = certify_by(checker, look, stacked, classes[narrow])
+    left = np.flatnonzero(~(margins >= claimed))
+    some = [points[n] for n in left]
+    margins[left] = checker.certify_many(some, classes[left], claimed[left])
     radius = np.array([f.radius for f in won])
     near = (radius >= 0) & (radius <= checker.radius(classes, claimed))
     return set(classes[margins >= claimed].tolist()), set(classes[near].tolist())

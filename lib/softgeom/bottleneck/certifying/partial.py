@@ -9,7 +9,7 @@ x``, for every class i
 and the right side is a product of k + 2 columns: ``[a_i, r_i, b_i].[y, rho, 1]``. Where a class is
 ahead of its rivals' bounds it wins; with k at a quarter of the features that costs a quarter of a
 look. Only the open ones need one. Whether it pays hangs on how far ahead the winners are, so a
-sample of them decides on k, or that nothing is gained.
+sample of them decides on k, or that nothing is gained. Any Q certifies: which one is a guess.
 
 Neither Q nor a has to be exact: for any numbers Q, a, y and ``rest = w - m - Q a``
 
@@ -37,6 +37,8 @@ ASKED = 8 * SAMPLE  # classes below which preparing takes longer than looking
 SHARES = (1 / 8, 1 / 4, 3 / 8, 1 / 2)  # of the features, tried as k
 OVERHEAD = 0.1  # what preparation and row maxima cost, in looks
 WORTH = 0.75  # of a look: a dearer one is not used
+# of a bound, claimed: another machine's directions, turned a little, mostly show that much, too
+CLAIMED = 0.875
 ROWS, TILE = 4096, 512  # rows prepared at once, points bounded at once
 TILE_BYTES = 2**21  # bounds held at once
 
@@ -113,28 +115,39 @@ def certify_by(checker: Checker, look: PartialLook, points: Singles, classes: In
     return np.where(checker.contains(points), look.margins(points, classes), -np.inf)
 
 
-def partial_look(checker: Checker, points: Sequence[Array], classes: Ints) -> PartialLook | None:
-    """The cheapest partial look at such points (d,), by a sample; None where a full one is."""
+def partial_look(
+    checker: Checker, points: Sequence[Array], classes: Ints, claimed: Floats | None = None
+) -> PartialLook | None:
+    """The cheapest partial look at such points (d,), by a sample; None where a full one is.
+
+    What counts is how many classes (n,) it shows to be ahead by what is ``claimed`` (n,), or at
+    all.
+    """
     layer = checker.layer
     C, d = layer.W.shape
-    if not all(checker.is_narrow(point) for point in points):
-        return None
     if not FEWEST <= C or d > MOST_FEATURES or len(points) < ASKED:
+        return None
+    if not all(checker.is_narrow(point) for point in points):
         return None
     sample = np.linspace(0, len(points) - 1, SAMPLE).astype(np.intp)
     x, t = np.stack([points[int(n)] for n in sample]), classes[sample]
     Q = _principal_directions(layer)
-    centre = layer.W.mean(axis=0, dtype=np.float64)
-    # (C, d): a guess decides, no proof
-    a = (layer.W - centre.astype(np.float32)) @ Q.astype(np.float32)
-    y = x @ Q.astype(np.float32)
-    own = np.einsum("nd,nd->n", a[t], y) + layer.bias[t]
-    costs = {}
-    for share in SHARES:
-        k = max(1, int(share * d))
-        bound = y[:, :k] @ a[:, :k].T + np.outer(_length(y[:, k:]), _length(a[:, k:])) + layer.bias
-        bound[np.arange(len(t)), t] = -np.inf
-        costs[k] = (k + 2) / d + OVERHEAD + float((bound.max(axis=1) >= own).mean())
+    Q32, mean = Q.astype(np.float32), layer.W.mean(axis=0, dtype=np.float64).astype(np.float32)
+    y = x @ Q32
+    least = np.zeros(len(t)) if claimed is None else claimed[sample]
+    least = np.einsum("nd,nd->n", layer.W[t] - mean, x) + layer.bias[t] - least
+    widths = sorted({max(1, int(share * d)) for share in SHARES})
+    open_ = dict.fromkeys(widths, np.zeros(len(t), bool))
+    for start in range(0, C, ROWS):  # a guess decides, no proof
+        rows = layer.W[start : start + ROWS] - mean
+        a = rows @ Q32
+        here = np.flatnonzero((t >= start) & (t < start + len(rows)))
+        for k in widths:
+            bound = y[:, :k] @ a[:, :k].T + np.outer(_length(y[:, k:]), _length(a[:, k:]))
+            bound += layer.bias[start : start + ROWS]
+            bound[here, t[here] - start] = -np.inf
+            open_[k] = open_[k] | (bound.max(axis=1) >= least)
+    costs = {k: (k + 2) / d + OVERHEAD + float(open_[k].mean()) for k in widths}
     k = min(costs, key=costs.__getitem__)
     return PartialLook(layer, Q[:, :k]) if costs[k] < WORTH else None
 
