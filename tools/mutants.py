@@ -267,9 +267,9 @@ def with_tests(work: Callable[[pytest.Session], None]) -> None:
     pytest.main([*quiet, *options, *names], plugins=[_Collected(work)])
 
 
-def forked(work: Callable[[Any], None], seconds: float | None = None) -> Any:
-    """What `work` hands over in a fork of this process; None if it dies, or takes so many seconds
-    of the processor.
+def forked(work: Callable[[Any], None], seconds: float | None = None) -> Iterator[Any]:
+    """What `work` hands over in a fork of this process, one after the other, until it ends, dies,
+    or has taken so many seconds of the processor.
     """
     ours, theirs = multiprocessing.Pipe(duplex=False)
 
@@ -283,9 +283,10 @@ def forked(work: Callable[[Any], None], seconds: float | None = None) -> Any:
     process.start()
     theirs.close()
     try:
-        return ours.recv() if ours.poll(seconds and 100 * seconds) else None
+        while ours.poll(seconds and 100 * seconds):
+            yield ours.recv()
     except EOFError:
-        return None
+        return
     finally:
         process.kill()
         process.join()
@@ -346,7 +347,9 @@ def come_of(
 
     def judged(mutant: Mutant, attempt: Callable[..., None]) -> str:
         names, seconds = _chosen(tests, noticed, module, mutant, most)
-        killer = forked(lambda tell: attempt(tell, code(mutant), names), 3 * seconds + 10)
+        tried = forked(lambda tell: attempt(tell, code(mutant), names), 3 * seconds + 10)
+        killer = next(tried, None)
+        tried.close()
         noticed[killer] += 1
         return "SURVIVED" if killer == "" else "killed" if killer else "killed (time)"
 
@@ -357,7 +360,7 @@ def come_of(
         )
         with_tests(lambda session: tell(run(session, names)))
 
-    def try_functions(hand_over: Callable[[list[str]], None]) -> None:
+    def try_functions(hand_over: Callable[[str], None]) -> None:
         def work(session: pytest.Session) -> None:
             there = [f for f in gc.get_objects() if type(f) is types.FunctionType]
             functions = [f for f in there if f.__code__.co_filename == str(path)]
@@ -366,11 +369,13 @@ def come_of(
                 _put_into(functions, code)
                 tell(run(session, names))
 
-            hand_over([judged(mutant, put_in) for mutant in drawn if not mutant.at_import])
+            for mutant in drawn:
+                if not mutant.at_import:
+                    hand_over(judged(mutant, put_in))
 
         with_tests(work)
 
-    verdicts = iter(forked(try_functions))
+    verdicts = forked(try_functions)
     for mutant in drawn:
         yield mutant, judged(mutant, import_anew) if mutant.at_import else next(verdicts)
 
@@ -414,7 +419,9 @@ def main() -> None:
     """Try a sample, or survivors again, and keep the tables up to date as it goes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--each", type=int, default=5, help="mutants per module")
-    parser.add_argument("--only", default="", help="modules with this in their name")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="modules with one of these in their name"
+    )
     parser.add_argument("--seconds", type=float, default=5.0, help="of tests for each mutant")
     parser.add_argument(
         "--again", action="store_true", help="survivors without a reason, instead of a sample"
@@ -426,10 +433,10 @@ def main() -> None:
         known = {tuple(row[name] for name in KEYS): row for row in csv.DictReader(file)}
     every = {module: mutants((ROOT / "lib" / module).read_text("utf-8")) for module in MODULES}
     _bury(known, {mutant.key(module) for module in every for mutant in every[module]})
-    tests = forked(learn)
+    tests = next(forked(learn), None)
     if tests is None:
         sys.exit("The tests fail without any mutant: nothing can be learned.")
-    for module in (name for name in MODULES if options.only in name):
+    for module in (name for name in MODULES if any(word in name for word in options.only)):
         fresh = [m for m in every[module] if _is_new(known.get(m.key(module)))]
         drawn = random.Random(0).sample(fresh, min(options.each, len(fresh)))
         if options.again:
@@ -441,7 +448,7 @@ def main() -> None:
             known[key] = row | {"line": str(mutant.lines.start), "verdict": verdict}
             said = f"{mutant.before}  ->  {mutant.after}"
             print(f"{verdict:13} {module}:{mutant.lines.start}  {said}", flush=True)
-        _write(known)
+            _write(known)
     _write(known)
     _count(known, every)
 

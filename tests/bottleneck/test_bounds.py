@@ -913,3 +913,69 @@ def test_what_must_vanish_after_a_normalisation_is_known_to_within_its_error(cen
             few = np.broadcast_to(error, E.shape)[n] + rounding.gamma(8) * np.abs(E[n])
             for value, most, true in zip(E[n].tolist(), few.tolist(), columns, strict=True):
                 assert abs(Fraction(value) - true) <= Fraction(most)
+
+
+TINY = Fraction(float(np.finfo(float).tiny))
+
+
+def about(bound: float, least: Fraction | int, most: Fraction | int) -> bool:
+    """Whether a bound covers what theory demands, and little more."""
+    return least <= Fraction(float(bound)) <= most * NOISE
+
+
+@pytest.mark.parametrize("gain", [2.0**-60, 1.0, 2.0**60])
+def test_what_features_lose_below_the_normal_range_is_covered(gain: float) -> None:
+    """A mean and a difference, times the gain, and their product."""
+    g = Fraction(gain)
+    plain = Ellipsoid([gain, 0.0, 0.0, 0.0], centred=True)
+    moved = plain.features_at(np.zeros((1, 4)))[1][0]
+    assert about(moved, 2 * (1 + 2 * g) * TINY, 16 * (2 + g) * TINY)
+
+
+def test_what_a_reach_loses_below_the_normal_range_is_covered() -> None:
+    """Three roundings in each coordinate and one with the radius; d in each of two products."""
+    none, first, last = np.zeros(4), np.eye(4)[0], np.eye(4)[3]
+    features = Ellipsoid(first * 2.0**-60, centred=True)
+    assert features.support_bound(none, none) == features.support_bound(last, none) == (0, 0)
+    reach = features.support_bound(first * 2.0**-1074, none)[0]
+    assert about(reach, (2 * 2 * 3 + 1) * TINY, (2 * (2 * 12 + 4) + 4) * TINY)
+    assert about(Ellipsoid(none, last).support_bound(none, none)[0], 8 * TINY, 32 * TINY)
+
+
+def test_the_reach_of_a_normalisation_covers_its_roundings() -> None:
+    """Where all products are alike nothing is left less their mean, but for d + 2 roundings: a
+    product, d - 1 sums, a division, a difference.
+    """
+    ones, d = np.ones(4), 4
+    reach = Ellipsoid(3 * ones, radius=1.0, centred=True).support_bound(ones, np.zeros(4))[0]
+    assert about(reach, gamma(d + 2) * 2 * (3 + 3), gamma(d + 4) * 2 * (3 + 3))
+    shifted = Ellipsoid(ones[:2], -ones[:2], radius=1.0)
+    most, size = shifted.support_bound(np.zeros(2), np.array([3.0, 4.0]))
+    assert about(most, 5 + 7, 5 + 7)
+    assert about(size, 5 + 7, 5 + 7)
+    most, size = shifted.support_bound(np.array([3.0, 4.0]), np.zeros(2))
+    assert about(most, 5 - 7, Fraction(5 - 7) / NOISE**4)
+    assert about(size, 5 + 7, 5 + 7)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_equations_after_a_normalisation_cover_their_roundings(centred: bool) -> None:
+    """A product (two, and a difference, where centred), and the difference of rows behind it, where
+    anything moves; constants take d products and a sum.
+    """
+    gain, bias, d = np.array([2.0, 4.0, 0.0, 8.0]), np.array([-1.0, 9.0, 2.0, 0.0]), 4
+    D, c = np.array([[1.0, 0.0, 5.0, 0.0], [0.0, 0.0, 0.0, 3.0]]), np.array([1.0, 7.0])
+    E, error, shifted, off = Ellipsoid(gain, bias, centred=centred).equalities(D, c)
+    products, lost = np.abs(D * gain), [3, 0, 0, 9]  # 1 + gain, of what moves
+    for n in range(2):
+        for k in range(d - centred):
+            size, below = Fraction(products[n, k]), lost[k]
+            if centred:
+                size, below = size + Fraction(products[n, 3]), below + lost[3]
+            both = gamma(1 + centred) * size
+            assert about(error[n, k], both + below * TINY, both + 4 * below * TINY)
+    assert E.tolist() == ((D * gain)[:, :3] - (D * gain)[:, 3:] if centred else D * gain).tolist()
+    assert shifted.tolist() == [1 - 1 + 10, 7]
+    assert about(off[0], gamma(d + 2) * (1 + 10) + gamma(1), gamma(d + 2) * (1 + 10 + 1))
+    assert about(off[1], d * (1 + 2) * TINY, 4 * d * (1 + 9) * TINY)
+    assert not Ellipsoid(gain, [0.0, 9.0, 0.0, 0.0]).equalities(D, c)[3].any()

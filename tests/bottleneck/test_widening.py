@@ -39,6 +39,20 @@ def test_as_many_are_lost_without_a_bound_as_a_scan_without_one_finds(bias):
     assert found.verify()
 
 
+@pytest.mark.parametrize("size", [5e-324, 1e300, 1.7e308])
+def test_no_set_is_too_large_or_too_small_to_be_widened(size):
+    """Sixteen times as far, or ten thousand, may be further than float64 reaches."""
+    layer = crowd()
+    found = up_to(widen(scan(layer, features=Box(size)), [Unbounded(), Ball(size)]))
+    everywhere = scan(layer, features=Unbounded()).counts["unargmaxable"]
+    assert len(found.wider[0]) <= everywhere
+    assert (len(found.wider[0]) == everywhere) or size < 1
+    assert widen(scan(layer, features=Ball(size))).verify()
+    assert found.verify()
+    lost = found.wider[0].findings[0].index
+    assert turning_bounds(layer, lost, size)[1] == np.inf
+
+
 def test_many_captives_are_asked_for_more_only_on_request(monkeypatch):
     found = scan(crowd(), features=Box(3.0))
     monkeypatch.setattr(widening, "MOST", found.counts["unargmaxable"] - 1)

@@ -48,7 +48,8 @@ def widen(
     lost = [f for f in found.findings if isinstance(f.evidence, Captors)]
     if not every and len(lost) > MOST:
         return found
-    far = [Box(FAR * found.features.extent)] if found.features.extent else []
+    size = FAR * found.features.extent
+    far = [Box(size)] if 0 < size < np.inf else []
     wider = []
     for features in sets:
         if features == found.features:
@@ -107,6 +108,8 @@ def up_to(found: Scan, *, every: bool = True, **work: Any) -> Scan:
     last: dict[int, tuple[Box, Finding]] = {}
     for size in (rung * 10.0**n for n in range(DECADES) for rung in RUNGS):
         high = size * float(most)
+        if not np.isfinite(high):
+            break
         where = Box(high, low=-high if least == -most else float(least))
         left = _proven(found.layer, where, left, [where], refine, work)
         last |= {f.index: (where, f) for f in left}
@@ -127,7 +130,7 @@ def turning_bounds(
     ``lost``, begins to: it never wins up to the first, and does within the second, each certified
     and within relative ``digits``; the second is inf where none was found.
     """
-    free, most = np.inf, lost * FAR**6
+    free, most = np.inf, min(lost * FAR**6, np.finfo(float).max / 2)
     while lost * (1 + digits) < free and lost < most:
         middle = 2 * lost if free == np.inf else (lost * free) ** 0.5
         verdict = scan(layer, [t], features=Box(middle)).evidence(t).verdict

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from softgeom.arrays import Array, Floats
 from softgeom.features.ball import Round, positive_radius
 from softgeom.features.feature_set import FeatureSet, hexed, scale_exactly, unhexed
-from softgeom.rounding import INFLATE, LEAST, as_floats, exponent, gamma, norm_up, underflow
+from softgeom.rounding import LEAST, as_floats, exponent, gamma, norm_up, underflow
 
 ORDER_ONE = 20  # a radius between 2^-20 and 2^20 stays as it is
 BLOCK_BYTES = 64 * 2**20  # rows converted to float64 at a time
@@ -129,7 +129,7 @@ class Ellipsoid(Round, FeatureSet):
         size = norm_up(self.bias) + 2 * np.abs(self.gain).max() * norm_up(u)
         # below the normal range, then times the gain
         lost = underflow(u.shape[1]) * (2 + np.abs(self.gain).max())
-        return x, gamma(u.shape[1] + 4) * size * INFLATE + lost
+        return x, gamma(u.shape[1] + 4) * size + lost
 
     def features_exactly(self, z: Sequence[Fraction]) -> list[Fraction]:
         """``bias + gain * (u - mean(u))``."""
@@ -146,16 +146,14 @@ class Ellipsoid(Round, FeatureSet):
         # not by the products, which may vanish where their factors do not
         lost = underflow(3) if np.any((gain > 0) & (np.abs(v) + error > 0)) else 0.0
         with np.errstate(over="ignore"):  # infinity is an upper bound, too
-            size = np.abs(scaled) + np.abs(scaled).mean()
-            slip = gain * error * INFLATE + gamma(d + 4) * size + lost
+            sizes = np.abs(scaled) + np.abs(scaled).mean()
+            slip = gain * error + gamma(d + 4) * sizes + lost  # rounded up in `norm_up`
         centred = scaled - scaled.mean() if self.centred else scaled
         norms = float(norm_up(np.abs(centred))) + float(norm_up(slip))
         reach = self.radius * norms + (underflow(1) if norms else 0.0)
-        along = float(np.abs(self.bias) @ (np.abs(v) + error)) + (
-            underflow(2 * d) if self.bias.any() else 0.0
-        )
+        size = float(np.abs(self.bias) @ (np.abs(v) + error)) + reach
         most = float(self.bias @ v + np.abs(self.bias) @ error) + reach
-        return most + (underflow(2 * d) if self.bias.any() else 0.0), along + reach
+        return most + (underflow(2 * d) if self.bias.any() else 0.0), size
 
     def equalities(self, D: Floats, c: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """``gain * D`` vanishes, or is constant when centred; ``bias.D`` joins the constants."""
