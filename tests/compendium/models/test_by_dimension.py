@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,14 +23,15 @@ def data():
 
 def test_a_twin_differs_in_its_layers_alone(data):
     jobs = by_dimension.plan(data, {2: 3, 4: 2}, [1, 2], 50)
-    assert len(jobs) == 2 * 2 * 3
-    assert [place[0] for place in jobs] == 6 * [2] + 6 * [4]
+    assert len(jobs) == 2 * 2 * 4
+    assert [place[0] for place in jobs] == 8 * [2] + 8 * [4]
     for (d, seed, route), (recipe, *told) in jobs.items():
         twin, *told_twin = jobs[d, seed, by_dimension.MEAN]
-        assert (recipe.dimension, recipe.seed) == (d, seed)
+        assert recipe.dimension == d
+        assert (recipe.seed == seed) == (route != by_dimension.AGAIN)
         assert (recipe.epochs, recipe.learning_rate) == (twin.epochs, twin.learning_rate)
         assert twin.layers == 0
-        assert (recipe.layers == 0) == (route == by_dimension.MEAN)
+        assert (recipe.layers == 0) == (route not in by_dimension.ROUTES)
         np.testing.assert_array_equal(told[2].test, told_twin[2].test)
     first, second = (jobs[2, seed, "hard"][3].test for seed in (1, 2))
     assert not np.array_equal(first, second)  # a split for every seed
@@ -36,20 +39,38 @@ def test_a_twin_differs_in_its_layers_alone(data):
 
 def test_a_model_beside_itself_gains_nothing_and_explains_by_its_words(data):
     jobs = by_dimension.plan(data, {2: 4}, [1], 150)
-    twin = recipes.watch(*jobs[2, 1, by_dimension.MEAN])
-    row = by_dimension.examine(twin, twin, *jobs[2, 1, by_dimension.MEAN][1:4], 30)
+    twin, again = (
+        recipes.watch(*jobs[2, 1, one]) for one in (by_dimension.MEAN, by_dimension.AGAIN)
+    )
+    row = by_dimension.examine(twin, twin, again, *jobs[2, 1, by_dimension.MEAN][1:4], 30)
     assert row["accuracy"] == row["twin"] == row["layers_skipped"]
     assert row["accuracy_at_loss"] == row["twin_at_loss"]
     assert row["loss"] == twin.curve["training_loss"].min()
-    shares = [name for name in row if name.startswith(("turned", "given"))]
-    assert len(shares) == 5
+    shares = [name for name in row if name.startswith(("turned_by", "given_by"))]
+    assert len(shares) == 6
     assert all(0 <= row[name] <= 1 for name in shares)
     assert 1 <= row["leaders"] <= row["distinct_words"]
+    assert row["twin_apart"] != 0  # another start, the same reviews
+    same = by_dimension.examine(twin, twin, twin, *jobs[2, 1, by_dimension.MEAN][1:4], 30)
+    assert same["twin_apart"] == same["twin_apart_at_loss"] == 0
+
+
+def test_what_is_given_is_cut_at_its_own_median(data):
+    jobs = by_dimension.plan(data, {2: 2}, [1], 150)
+    twin = recipes.watch(*jobs[2, 1, by_dimension.MEAN])
+    # a line far from every review: all decisions are one, and where each side is cut stays
+    moved = replace(twin, stopped=replace(twin.stopped, v=twin.stopped.v + 100.0))
+    told = jobs[2, 1, by_dimension.MEAN][1:4]
+    here, there = (by_dimension.examine(one, twin, twin, *told, 30) for one in (twin, moved))
+    assert there["turned_by_leaders"] == 0
+    for name in ("leaders", "random"):
+        assert there[f"given_by_{name}"] == here[f"given_by_{name}"] < 1
 
 
 def runs(differences):
     rows = [
         {"dimension": d, "route": "hard", "seed": seed, "ours": 0.5 + value, "other": 0.5}
+        | {"apart": (seed - 1) * d / 1000}
         for d, values in differences.items()
         for seed, value in enumerate(values)
     ]
@@ -70,19 +91,29 @@ def test_differences_are_decided_over_seeds_after_the_correction():
         ),
         "ours",
         "other",
+        "apart",
     )
     assert list(table["dimension"]) == [2, 4, 8, 16]
     assert list(table["decided"]) == ["above", "below", "", ""]
     assert (table["p"] < 0.05).all()
     assert list(table["seeds_to_decide"]) == [2, 2, 3, 3]
+    np.testing.assert_allclose(table["null_deviation"], [0.002, 0.004, 0.008, 0.016])
     found = by_dimension.evidence(table)
     assert (found["pairs"], found["above"], found["below"]) == (4, 1, 1)
     assert found["least"] == pytest.approx(-0.021)
     assert found["most"] == pytest.approx(0.031)
     assert found["at"] == "d = 2, hard"
+    assert found["null_deviation"] == pytest.approx(0.016)
 
 
 def test_where_no_pair_meets_nothing_is_measured():
-    found = by_dimension.evidence(by_dimension.compare(runs({2: [np.nan]}), "ours", "other"))
+    found = by_dimension.evidence(
+        by_dimension.compare(runs({2: [np.nan]}), "ours", "other", "apart")
+    )
     assert found["pairs"] == 0
+    assert found["null_deviation"] is None
+    one_seed = by_dimension.evidence(
+        by_dimension.compare(runs({2: [0.1]}), "ours", "other", "apart")
+    )
+    assert (one_seed["pairs"], one_seed["null_deviation"]) == (1, None)
     assert found["most"] is None
