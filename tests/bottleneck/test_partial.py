@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.certifying import partial
+from softgeom.bottleneck.certifying import kernel, partial
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.partial import PartialLook, partial_look
 from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Witness
@@ -98,6 +98,7 @@ def test_where_winners_are_not_far_ahead_nothing_is_tried(monkeypatch) -> None:
 def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatch) -> None:
     """And takes a margin that is true, but more than a part shows; not one that is false."""
     monkeypatch.setattr(partial, "FEWEST", 1000)
+    monkeypatch.setattr(kernel, "MANY", 1000)
     layer, multiplied = normal_layer(2000, 128), []
     certify = Checker.certify
 
@@ -124,6 +125,7 @@ def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatc
 @pytest.mark.parametrize("spoilt", ["a loser", "outside the box", "nan"])
 def test_a_scan_by_parts_is_verified_and_its_forgery_refused(spoilt: str, monkeypatch) -> None:
     monkeypatch.setattr(partial, "FEWEST", 1000)
+    monkeypatch.setattr(kernel, "MANY", 1000)
     used = []
     whole = PartialLook.margins
     monkeypatch.setattr(PartialLook, "margins", lambda *args: used.append(1) or whole(*args))

@@ -42,6 +42,7 @@ from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.rounding import demand_denormals
 
 TOGETHER = 1024  # points of one product
+MANY = 8192  # points below which whole products take less time than preparing for a part of each
 BRANCHES = 10**6  # of a search for experts that meet all sets: 10 seconds
 
 
@@ -175,6 +176,8 @@ def _are_equal(one: FeatureSet, other: FeatureSet, dimension: int) -> bool:
 def _partial_look(checker: Checker, findings: Sequence[Finding]) -> PartialLook | None:
     """What shows most of the points to win by a part of each product, if anything does."""
     won = _won(checker, findings, narrow=True)
+    if len(won) < MANY:
+        return None
     points, claimed = [f.evidence.point for f in won], np.array([f.margin for f in won])  # type: ignore[union-attr]
     return partial_look(checker, points, np.array([f.index for f in won], np.intp), claimed)
 

@@ -36,29 +36,42 @@ def refine(
     Captors that prove with room, or in fractions, come back as they are, and so do those that only
     get worse.
     """
-    bound = certify_captivity(layer, features, t, captors.rivals, captors.weights)
     given = (layer, features, t, captors.rivals, captors.weights)
-    if captors.weights.dtype == object or hull.has_slack(*given):
-        return captors, bound
+    if captors.weights.dtype != object and not hull.has_slack(*given):
+        finer = _finer(layer, features, t, captors)
+        if finer is not None:
+            bound = certify_captivity(layer, features, t, finer.rivals, finer.weights)
+            if bound <= 0:
+                return finer, bound
+    return captors, certify_captivity(*given)
+
+
+def _finer(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors) -> Captors | None:
+    """The corrected weights; None where there is no system to solve."""
     A = _system(layer, features, t, captors)
     if not np.isfinite(A).all():
-        return captors, bound
+        return None
     target = np.append(np.zeros(len(A) - 1), float(captors.weights.sum()))
     rivals, weights = captors.rivals, captors.weights.astype(np.float64)
     if len(rivals) > len(A):
         try:
             weights = scipy.optimize.nnls(A, target)[0]
         except RuntimeError:
-            return captors, bound  # not converged
+            return None  # not converged
         kept = weights > 0
         rivals, weights, A = rivals[kept], weights[kept], A[:, kept]
+    scaled = A * weights
+    Q, R = scipy.linalg.qr(scaled.T, mode="economic", check_finite=False)
+    least = len(A) * np.finfo(float).eps * np.abs(R).max()
+    depends = len(R) < len(A) or np.abs(np.diag(R)).min() <= least
     for _ in range(ROUNDS):
-        scaled = A * weights
-        correction = scipy.linalg.lstsq(scaled, target - A @ weights, check_finite=False)[0]
-        weights = np.maximum(weights * (1 + correction), 0.0)
-    finer = Captors(rivals[weights > 0], weights[weights > 0])
-    proven = certify_captivity(layer, features, t, finer.rivals, finer.weights)
-    return (finer, proven) if proven <= 0 else (captors, bound)
+        miss = target - A @ weights
+        if depends:
+            correction = scipy.linalg.lstsq(scaled, miss, check_finite=False)[0]
+        else:
+            correction = Q @ scipy.linalg.solve_triangular(R, miss, trans="T", check_finite=False)
+        weights = np.maximum(weights + weights * correction, 0.0)
+    return Captors(rivals[weights > 0], weights[weights > 0])
 
 
 def make_exact(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors) -> Captors:

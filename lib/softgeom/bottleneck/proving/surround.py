@@ -77,14 +77,17 @@ def _proven_together(
     if not len(classes):
         return {}
 
-    def has_room(which: Ints, weights: Floats, v: Floats) -> Bools:
+    def has_room(which: Ints, weights: Floats, v: Floats, part: float = RESIDUAL) -> Bools:
         if problem.homogeneous:
             return np.zeros(len(which), dtype=bool)
         room = weights @ problem.b[rivals] - weights.sum(axis=1) * problem.b[classes[which]]
-        return problem.support(v) < RESIDUAL * room
+        return problem.support(v) < part * room
 
     weights = _polish_together(W, own, p, precision, has_room)
     worth = np.flatnonzero((weights > 0).any(axis=1) & np.isfinite(weights).all(axis=1))
+    if not problem.homogeneous:  # without room they prove nothing, at the price of fractions
+        v = weights[worth].sum(axis=1)[:, None] * own[worth] - weights[worth] @ W.astype(np.float64)
+        worth = worth[has_room(worth, weights[worth], v, 1.0)]
     kept = weights > 0
     captors = [Captors(rivals[kept[n]], weights[n, kept[n]]) for n in worth]
     return proofs_of(problem, dict(zip(classes[worth].tolist(), captors, strict=True)))
