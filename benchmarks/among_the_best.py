@@ -5,11 +5,11 @@
 Rows are appended to results/bench/among_the_best.csv, a captive and a k each, and a second call
 goes on where the first was stopped: class, token, k, verdict, method, copies (captives whose row
 and bias are the same to 0.1%: there the answer is trivial, for they lead or follow one another).
-A captive is asked for the largest k first and then for the smaller ones: the prisons that were
-found for ten may keep it out of the three best, and who can be third can be fifth, at the same
-point. Each verdict is verified before it is written, for each k. One captive and one k take at
-most `CAP` CPU seconds (fixed before any was asked for the ten best), and are undecided then.
-Captives without copies are asked first. How many of each verdict there are is counted in
+A captive is asked for the largest k first and then for the smaller ones: what blocks it from the
+ten best may keep it out of the three best, and who can be third can be fifth, at the same point.
+Each verdict is verified before it is written, for each k. One captive and one k take at most
+`CAP` CPU seconds (fixed before any was asked for the ten best), and are undecided then. Captives
+without copies are asked first. How many of each verdict there are is counted in
 results/bench/among_the_best_counts.csv.
 """
 
@@ -38,7 +38,7 @@ from softgeom.checkpoints import load_head
 OUT = Path(__file__).parents[1] / "results" / "bench" / "among_the_best.csv"
 NEAR = 1e-3  # of the row's norm
 CAP = 5.0  # CPU seconds of one captive and one k
-# programmes for the largest k: few, since the prisons that they find decide smaller k too
+# programmes for the largest k: few, since the blocking sets that they find decide smaller k too
 MOST, MANY = 12, 2000
 
 

@@ -1,4 +1,4 @@
-"""Candidates and minimal prisons against enumeration over all subsets."""
+"""Candidates and minimal blocking sets against enumeration over all subsets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from enumeration import enumerate_verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.asking.candidates import ask_among, find_prison
+from softgeom.bottleneck.asking.candidates import ask_among, find_blocking_set
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
@@ -29,7 +29,7 @@ def truth(W, t: int, rivals) -> bool:
     )
 
 
-def test_a_mask_frees_what_everybody_imprisons() -> None:
+def test_a_mask_frees_what_everybody_blocks() -> None:
     assert scan(SQUARE, [4])["inside"].evidence.verdict == "unargmaxable"
     free = ask_among(SQUARE, ["a", "c", "inside"])
     assert free.counts["possible"] == 3
@@ -46,26 +46,26 @@ def test_among_all_classes_the_verdicts_are_those_of_a_scan() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), min_size=3, max_size=7))
-def test_prisons_are_minimal_and_small(rows: list[tuple[int, int]]) -> None:
+def test_blocking_sets_are_minimal_and_small(rows: list[tuple[int, int]]) -> None:
     W = np.array(rows)
-    prison = find_prison(SoftmaxLayer(W), 0, features=Unbounded())
-    assert (prison is None) == truth(W, 0, range(1, len(W)))
-    if prison is None:
+    found = find_blocking_set(SoftmaxLayer(W), 0, features=Unbounded())
+    assert (found is None) == truth(W, 0, range(1, len(W)))
+    if found is None:
         return
-    assert prison.verify()
-    assert prison.minimal
-    assert len(prison.rivals) <= 3  # Helly: d + 1
-    assert not truth(W, 0, prison.rivals)
-    for fewer in itertools.combinations(prison.rivals.tolist(), len(prison.rivals) - 1):
+    assert found.verify()
+    assert found.minimal
+    assert len(found.rivals) <= 3  # Helly: d + 1
+    assert not truth(W, 0, found.rivals)
+    for fewer in itertools.combinations(found.rivals.tolist(), len(found.rivals) - 1):
         assert not fewer or truth(W, 0, fewer)
 
 
-def test_a_prison_among_candidates_names_candidates_only() -> None:
+def test_a_blocking_set_among_candidates_names_candidates_only() -> None:
     W = np.vstack([SQUARE.W * 2, SQUARE.W])  # class 9 sits inside both squares
-    prison = find_prison(SoftmaxLayer(W), 9, range(5, 10), features=Box(1.0))
-    assert prison is not None
-    assert set(prison.rivals) < set(range(5, 9))
-    assert prison.class_ == 9
+    found = find_blocking_set(SoftmaxLayer(W), 9, range(5, 10), features=Box(1.0))
+    assert found is not None
+    assert set(found.rivals) < set(range(5, 9))
+    assert found.class_ == 9
 
 
 def test_bad_candidates_are_refused_in_a_sentence() -> None:

@@ -27,13 +27,12 @@ from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Captors, Comparisons, Witness
-from softgeom.bottleneck.proving.lp import MarginProgramme
+from softgeom.bottleneck.proving.lp import TOLERANCE, MarginProgramme
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 
 _ROUNDS = 60  # of the working set; captors are a good start, so that a few suffice
 _FRESH = 128  # rivals that join at a time
-_CLOSED = 1e-9  # the working set is complete when no rival cuts the margin by more
 
 
 def heaviest_captors(scan: Scan, index: int, count: int | None = None) -> tuple[Ints, Floats]:
@@ -83,7 +82,7 @@ def smallest_shift(scan: Scan, index: int) -> float:
         x, margin, _ = programme.solve()
         gap = D @ x + c
         gap[index] = np.inf
-        if gap.min() >= margin - _CLOSED:
+        if gap.min() >= margin - TOLERANCE:
             return -float(margin)
         fresh = np.argsort(gap)[:_FRESH]
     raise RuntimeError(f"class {index}: the working set did not close in {_ROUNDS} rounds.")

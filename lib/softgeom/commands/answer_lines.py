@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softgeom.bottleneck.asking import Answer, Answers, Comparisons, Prison, Router
+from softgeom.bottleneck.asking import Answer, Answers, BlockingSet, Comparisons, Router
 from softgeom.bottleneck.certifying.verdict import Unknown, Witness
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.layer import SoftmaxLayer
@@ -41,17 +41,17 @@ def _sentence(layer: SoftmaxLayer, answer: Answer) -> str:
     return f"  {answer.verdict:<10}  {escape_token(answer.order.describe(layer))}  ({why})"
 
 
-def about_prison(prison: Prison) -> list[str]:
-    """Who imprisons the class, and by how much somebody always leads."""
-    layer = prison.escapes.layer
-    rivals = ", ".join(_name(layer, i) for i in prison.rivals)
-    name, few = _name(layer, prison.class_), len(prison.rivals)
+def about_blocking_set(found: BlockingSet) -> list[str]:
+    """Who blocks the class, and by how much somebody always leads."""
+    layer = found.leave_one_out.layer
+    rivals = ", ".join(_name(layer, i) for i in found.rivals)
+    name, few = _name(layer, found.class_), len(found.rivals)
     least = "whether each is needed stayed undecided"
-    if prison.minimal:
+    if found.minimal:
         least = "none of them can be spared"
     return [
         f"  {name} cannot win against these {few}, and {least}: {rivals}",
-        f"  some of them always leads it by at least {max(0.0, -prison.proof.margin):.3g}",
+        f"  some of them always leads it by at least {max(0.0, -found.proof.margin):.3g}",
     ]
 
 

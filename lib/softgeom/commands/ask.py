@@ -31,14 +31,14 @@ from softgeom.bottleneck.asking import (
     ask,
     ask_experts,
     ask_label_sets,
-    find_prison,
+    find_blocking_set,
 )
 from softgeom.bottleneck.asking.candidates import above
 from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.checkpoints import Head, load_head
 from softgeom.commands import options as asked
-from softgeom.commands.answer_lines import about_answers, about_experts, about_prison, listed
+from softgeom.commands.answer_lines import about_answers, about_blocking_set, about_experts, listed
 from softgeom.commands.answers_folder import check_place, write_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
@@ -259,10 +259,10 @@ def _reply(
         return _Reply(router, about_experts(router))
     if kind == "blocked_by":
         t = names.find(options.blocked_by, "--blocked-by")
-        prison = find_prison(layer, t, competing, features=features)
-        if prison is not None:
-            proofs = Answers(layer, features, [prison.proof, *prison.escapes.answers])
-            return _Reply(proofs, about_prison(prison))
+        blocking = find_blocking_set(layer, t, competing, features=features)
+        if blocking is not None:
+            proofs = [blocking.proof, *blocking.leave_one_out.answers]
+            return _Reply(Answers(layer, features, proofs), about_blocking_set(blocking))
         found = ask(layer, [above([[t]], competing)], features=features)
         return _Reply(found, ["nothing blocks it", *about_answers(found)])
     single = [[t] for t in competing or ()]

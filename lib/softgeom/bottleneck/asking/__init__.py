@@ -1,7 +1,7 @@
 """More questions to the same layer: each is an order to obey, answered with a proof or a point."""
 
 from softgeom.bottleneck.asking.ask import Answers, ask
-from softgeom.bottleneck.asking.candidates import Prison, ask_among, find_prison
+from softgeom.bottleneck.asking.candidates import BlockingSet, ask_among, find_blocking_set
 from softgeom.bottleneck.asking.experts import Chosen, Router, ask_experts
 from softgeom.bottleneck.asking.label_sets import ask_label_sets, fourier_layer, with_threshold
 from softgeom.bottleneck.asking.mixtures import freed_pair, mixture, survives_mixing
@@ -18,9 +18,9 @@ from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons
 
 __all__ = [
-    "Answer", "Answers", "Checker", "Chosen", "Comparisons", "Order", "Prison", "Router", "ask",
-    "ask_among", "ask_experts", "ask_label_sets", "ask_rankings",
-    "ask_together", "find_prison", "fourier_layer",
+    "Answer", "Answers", "BlockingSet", "Checker", "Chosen", "Comparisons", "Order", "Router",
+    "ask", "ask_among", "ask_experts", "ask_label_sets", "ask_rankings",
+    "ask_together", "find_blocking_set", "fourier_layer",
     "freed_pair", "largest_safe_set", "make_index", "mixture", "moment_index", "never_first",
     "survives_mixing", "with_threshold",
 ]  # fmt: skip

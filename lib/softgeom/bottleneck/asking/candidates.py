@@ -1,15 +1,15 @@
-"""Candidates: can a class win among a given set, and which few rivals imprison it?
+"""Candidates: can a class win among a given set, and which few rivals block it?
 
 Constrained decoding, a pronouncing dictionary, a character set, a masked head: only some classes S
 compete. Class t can win among them iff the order ``{t} > S`` can be obeyed. Fewer rivals can only
-help: what wins among all wins among any, and what is imprisoned by some rivals is so among any set
-that holds them.
+help: what wins among all wins among any, and what some rivals block is blocked among any set that
+holds them.
 
-*Minimal prisons.* A set R imprisons t when ``{t} > R`` is impossible. By Helly's theorem, on the
+*Minimal blocking sets.* A set R blocks t when ``{t} > R`` is impossible. By Helly's theorem, on the
 convex sets of features at which t beats one rival, every such set holds one of at most d + 1
 rivals. The deletion filter (Chinneck and Dravnieks 1991, for infeasible programmes) makes it
-minimal: leave a rival out; if t is still imprisoned, drop it for good, else keep it, with the point
-at which t escapes as the reason. Minimal by inclusion: another prison may be smaller.
+minimal: leave a rival out; if t is still blocked, drop it for good, else keep it, with the point at
+which t wins without it as the reason. Minimal by inclusion: another blocking set may be smaller.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ def above(blocks: Sequence[Sequence[int]], candidates: Iterable[int] | None = No
 
 
 @dataclass(frozen=True, eq=False)
-class Prison:
-    """Rivals that together imprison a class, and the proof that none of them can be spared."""
+class BlockingSet:
+    """Rivals that together block a class, and the proof that none of them can be spared."""
 
     proof: Answer  # {t} > rivals is impossible
-    escapes: Answers  # for each rival, {t} > the others is possible
+    leave_one_out: Answers  # for each rival, {t} > the others is possible
 
     @property
     def class_(self) -> int:
-        """The captive."""
+        """The class that they block."""
         return self.proof.order.blocks[0][0]
 
     @property
@@ -78,23 +78,23 @@ class Prison:
 
     @property
     def minimal(self) -> bool:
-        """Whether every rival is proven to be needed; undecided escapes leave that open."""
-        return self.escapes.counts["possible"] == len(self.rivals)
+        """Whether every rival is proven to be needed; an undecided one leaves that open."""
+        return self.leave_one_out.counts["possible"] == len(self.rivals)
 
     def verify(self) -> bool:
-        """Check the proof and every escape without a solver; EvidenceError if one fails."""
-        verify_answers(self.escapes.layer, self.escapes.features, [self.proof])
-        return self.escapes.verify()
+        """Check all proofs without a solver; EvidenceError if one fails."""
+        verify_answers(self.leave_one_out.layer, self.leave_one_out.features, [self.proof])
+        return self.leave_one_out.verify()
 
 
-def find_prison(
+def find_blocking_set(
     layer: SoftmaxLayer,
     t: int | str,
     among: Iterable[int | str] | None = None,
     *,
     features: FeatureSet = BOX,
-) -> Prison | None:
-    """An inclusion-minimal set of rivals that imprisons class t, or None if it can win among the
+) -> BlockingSet | None:
+    """An inclusion-minimal set of rivals that blocks class t, or None if it can win among the
     candidates (default all). ValueError if the question is undecided, or a class does not exist.
     """
     names = Names(layer)
@@ -116,9 +116,9 @@ def find_prison(
     # a point at which t beats a larger set without i beats the smaller one without i, too
     checker = Checker(layer, features)
     orders = {i: above([[t]], [r for r in rivals if r != i]) for i in rivals}
-    escapes = [about(checker, reasons[i], order) for i, order in orders.items()]
+    without = [about(checker, reasons[i], order) for i, order in orders.items()]
     proof = about(checker, answer, Order([[t], rivals]))
-    return Prison(proof, Answers(layer, features, escapes))
+    return BlockingSet(proof, Answers(layer, features, without))
 
 
 def about(checker: Checker, answer: Answer, order: Order) -> Answer:

@@ -6,18 +6,19 @@ that choose e are a union of polyhedra, one for each choice L of k - 1 experts t
 ``{e} > all others but L``. Four ways, cheapest first:
 
 1. *A point* at which few enough are ahead.
-2. *k disjoint prisons* (a relaxation): sets R_1, ..., R_k without a common member, each with ``{e}
-   > R_j`` impossible. In each somebody is at least level with e at every x, so that k others always
-   are.
-3. *The heaviest ahead*: of each prison the member with the largest weight, one after the other, up
-   to k - 1 of them. The weights are the programme's prices: the margin of e gains most there.
-4. *Meeting all prisons*: whoever frees e must have a member of every prison ahead. Choose k - 1
-   experts that meet all prisons found so far, let them be ahead, ask again: a point, or one more
-   prison. When no k - 1 experts meet them all, e is never chosen.
+2. *k disjoint blocking sets* (a relaxation): sets R_1, ..., R_k without a common member, each with
+   ``{e} > R_j`` impossible. In each somebody is at least level with e at every x, so that k others
+   always are.
+3. *The heaviest ahead*: of each blocking set the member with the largest weight, one after the
+   other, up to k - 1 of them. The weights are the programme's prices: the margin of e gains most
+   there.
+4. *Meeting all blocking sets*: whoever frees e must have a member of every one ahead. Choose k - 1
+   experts that meet all that were found so far, let them be ahead, ask again: a point, or one more
+   blocking set. When no k - 1 experts meet them all, e is never chosen.
 
-The second is a case of the fourth, and that no k - 1 experts meet all prisons is what `verify`
-checks. With n <= d + 1 experts in general position nobody is ever imprisoned: their logits take
-every order.
+The second is a case of the fourth, and that no k - 1 experts meet all blocking sets is what
+`verify` checks. With n <= d + 1 experts in general position nobody is ever blocked: their logits
+take every order.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ class Chosen:
     expert: int
     k: int
     verdict: str  # possible | impossible | undecided
-    # one order with at most k - 1 experts left out; or prisons that no k - 1 experts all meet
+    # one order with at most k - 1 experts left out; or blocking sets that no k - 1 experts all meet
     answers: list[Answer]
-    method: str  # point | disjoint prisons | heaviest ahead | meeting all prisons
+    method: str  # point | disjoint blocking sets | heaviest ahead | meeting all blocking sets
 
     def check(self, layer: SoftmaxLayer, features: FeatureSet) -> bool:
         """Whether the evidence proves the verdict; EvidenceError where it does not."""
@@ -132,18 +133,18 @@ def ask_experts(
 
 
 class _Search:
-    """The orders asked about one expert so far, and the prisons that they gave."""
+    """The orders asked about one expert so far, and the blocking sets that they gave."""
 
     def __init__(
         self, layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int
     ) -> None:
         self.layer, self.e, self.k, self.features, self.left = layer, e, k, features, most
-        self.prisons: list[Answer] = []
-        self.heaviest: list[int] = []  # of each prison the member with the largest weight
+        self.blocking: list[Answer] = []
+        self.heaviest: list[int] = []  # of each the member with the largest weight
         self.checker = Checker(layer, features)
 
     def ask(self, ahead: set[int]) -> Answer | None:
-        """``{e} > all but those ahead``: a point with at most k - 1 ahead, or None and a prison."""
+        """``{e} > all but those ahead``: a point, k - 1 or fewer ahead; None adds what blocks e."""
         self.left -= 1
         others = [i for i in range(self.layer.classes) if i != self.e and i not in ahead]
         order = above([[self.e]], others)
@@ -153,7 +154,7 @@ class _Search:
             raise _OpenError
         if isinstance(evidence, Comparisons):
             held = Order([[self.e], weighed(evidence)])
-            self.prisons.append(about(self.checker, answer, held))
+            self.blocking.append(about(self.checker, answer, held))
             weights = evidence.weights.astype(float)
             self.heaviest.append(int(evidence.below[weights.argmax()]))
             return None
@@ -167,11 +168,11 @@ class _Search:
         return about(self.checker, answer, order) if won else None
 
     def disjoint(self) -> Iterator[Answer | None]:
-        """Answers with all former prisons' members ahead, while those are k - 1 or fewer."""
+        """Answers with the members of all former sets ahead, while those are k - 1 or fewer."""
         for _ in range(self.k):
-            found = len(self.prisons)
-            yield self.ask({i for prison in self.prisons for i in prison.order.blocks[1]})
-            if len(self.prisons) == found:
+            found = len(self.blocking)
+            yield self.ask({i for each in self.blocking for i in each.order.blocks[1]})
+            if len(self.blocking) == found:
                 return
 
     def let_pass(self) -> Answer | None:
@@ -185,11 +186,11 @@ class _Search:
         return None
 
     def meet(self) -> Answer | None:
-        """A point for some k - 1 experts ahead; None when no such set meets all prisons."""
+        """A point for some k - 1 experts ahead; None when no such set meets all that block e."""
         while self.left > 0:
-            prisons = [set(prison.order.blocks[1]) for prison in self.prisons]
+            blocking = [set(each.order.blocks[1]) for each in self.blocking]
             try:
-                ahead = hitting_set(prisons, self.k - 1)
+                ahead = hitting_set(blocking, self.k - 1)
             except EvidenceError:  # too many ways to try
                 break
             if ahead is None:
@@ -210,13 +211,13 @@ def _decide(layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int
         for answer in search.disjoint():
             if answer is not None:
                 return Chosen(e, k, "possible", [answer], "point")
-        if len(search.prisons) == k:
-            return Chosen(e, k, "impossible", search.prisons, "disjoint prisons")
+        if len(search.blocking) == k:
+            return Chosen(e, k, "impossible", search.blocking, "disjoint blocking sets")
         if (found := search.let_pass()) is not None:
             return Chosen(e, k, "possible", [found], "heaviest ahead")
         found = search.meet()
     except _OpenError:
-        return Chosen(e, k, "undecided", search.prisons, "meeting all prisons")
+        return Chosen(e, k, "undecided", search.blocking, "meeting all blocking sets")
     if found is not None:
-        return Chosen(e, k, "possible", [found], "meeting all prisons")
-    return Chosen(e, k, "impossible", search.prisons, "meeting all prisons")
+        return Chosen(e, k, "possible", [found], "meeting all blocking sets")
+    return Chosen(e, k, "impossible", search.blocking, "meeting all blocking sets")

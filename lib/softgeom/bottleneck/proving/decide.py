@@ -28,9 +28,6 @@ from softgeom.bottleneck.proving.nearest import NearestPointProgramme
 from softgeom.bottleneck.proving.simplex import TooLargeError
 
 ROUNDS = 200
-# of rows times region: a best margin below may be zero within the solver's tolerance
-DOUBT = 1e3 * TOLERANCE
-LEAST = 1e-3  # size of rows that are hardly there
 
 
 def decide(
@@ -44,7 +41,7 @@ def decide(
         np.asarray(known, dtype=np.intp),
         closest_pairs(order, problem.logits(z[None], np.float64)[0]),
     )
-    bound, reason, doubt, step = np.inf, f"no proof after {ROUNDS} rounds", 0.0, 0
+    bound, reason, step = np.inf, f"no proof after {ROUNDS} rounds", 0
 
     def proof(pairs: Ints, candidates: Iterator[Floats]) -> tuple[Comparisons, float] | None:
         nonlocal bound
@@ -64,8 +61,6 @@ def decide(
                 above, below = split(fresh, problem.classes)
                 rows = problem.rows(above, np.float64) - problem.rows(below, np.float64)
                 bias = problem.b[above] - problem.b[below]
-                size = max(float(np.linalg.norm(rows, axis=1).max()), LEAST)
-                doubt = max(doubt, DOUBT * problem.scale * size)
                 if found := proof(fresh, _without_programme(problem, rows, bias, step == 1)):
                     return (*found, step)
                 programme.add(fresh, rows, bias)
@@ -77,7 +72,7 @@ def decide(
         margin, codes = order.margin(logits), closest_pairs(order, logits)
         last = margin >= value - TOLERANCE * max(1.0, abs(value))
         last = last or bool(np.isin(codes, programme.rivals).all())
-        if value <= doubt or last:
+        if value <= 0 or last:
             candidates = _worth_checking(problem, programme, weights)
             if found := proof(programme.rivals, candidates):
                 return (*found, step)

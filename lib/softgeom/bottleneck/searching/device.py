@@ -33,7 +33,7 @@ TILE_BYTES = 256 * 2**20  # logits held at once: a device wants larger products 
 class Device:
     """W' and b' of a problem on a device; ``look`` and ``ascend`` as in look.py, ascent.py."""
 
-    group_bytes = 256 * 2**20
+    group_bytes = TILE_BYTES
 
     def __init__(self, problem: Problem, name: str) -> None:
         self.torch, self.place = open_device(name)
