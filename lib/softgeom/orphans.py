@@ -81,7 +81,9 @@ def shared_folder() -> str:
 
 def sweep_shared_memory() -> list[Path]:
     """Remove the folders that dead processes shared with their workers; return their names."""
-    removed = []
+    removed: list[Path] = []
+    if os.name == "nt":  # asking after a process by a signal would interrupt it
+        return removed
     for place in dict.fromkeys((Path("/dev/shm"), Path(tempfile.gettempdir()))):
         for folder in place.glob("*_*_*"):
             match = _FOLDER.match(folder.name)

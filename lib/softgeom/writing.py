@@ -77,7 +77,10 @@ def write_bytes(path: str | Path, content: bytes | memoryview) -> None:
 
 def sync(path: Path) -> None:
     """Make the machine write a file or folder to its disk now."""
-    handle = os.open(path, os.O_RDONLY)
+    windows = os.name == "nt"  # which syncs what may be written to, and no folders
+    if windows and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

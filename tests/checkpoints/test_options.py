@@ -146,6 +146,62 @@ def test_an_option_acts_or_is_refused(models, kind, revision, tokens, **options)
     assert layer.tokens == meant.tokens
 
 
+torch.manual_seed(1)
+AFTER_STEPS = {
+    "nothing": torch.nn.Linear(FEATURES, CLASSES),
+    "tanh": torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Linear(FEATURES, CLASSES)),
+    "norm": torch.nn.Sequential(torch.nn.LayerNorm(FEATURES), torch.nn.Linear(FEATURES, CLASSES)),
+}
+ASKED = {
+    "scan": lambda model, **options: sg.scan(model, **options).features,
+    "explain": lambda model, **options: sg.explain(model, 0, **options).scan.features,
+    "ceilings": lambda model, **options: sg.ceilings(model, [0], **options).features,
+    "ask": lambda model, **options: sg.ask(model, order=[0, 1], **options).features,
+}
+
+
+def expected_set(step, features, bound, low, after):
+    """The set that the options mean, built by hand; None where they cannot be meant."""
+    size = 100.0 if bound is None else bound
+    if (features, after) == ("box", None):
+        return sg.Box(size, low=low) if (-size if low is None else low) < size else None
+    if size <= 0:
+        return None
+    if after is not None:
+        box = {"relu": (size, 0.0), "tanh": (min(size, 1.0), max(-size, -1.0))}[after]
+        return sg.Box(box[0], low=box[1]) if (features, low) == ("box", None) else None
+    if low is not None:
+        return None
+    if features == "ball":
+        return sg.Ball(size)
+    if features == "auto" and step != "norm":
+        return sg.Box(min(size, 1.0) if step == "tanh" else size)
+    if bound is not None:
+        return None
+    if features in ("auto", "norm"):
+        gain, shift = np.ones(FEATURES), np.zeros(FEATURES)
+        return sg.Ellipsoid.layer_norm(gain, shift) if step == "norm" else None
+    return sg.Unbounded() if features == "unbounded" else features
+
+
+@settings(max_examples=int(os.environ.get("DRAWN_CALLS", "100")), deadline=None)
+@given(
+    verb=st.sampled_from(sorted(ASKED)),
+    step=st.sampled_from(sorted(AFTER_STEPS)),
+    features=st.sampled_from(["box", "box", "auto", "norm", "ball", "unbounded", sg.Ball(5.0)]),
+    bound=st.sampled_from([None, None, 0.0, -1.0, 0.5, 2.0]),
+    low=st.sampled_from([None, None, None, 0.0, -3.0, 1.0]),
+    after=st.sampled_from([None, None, None, "relu", "tanh"]),
+)
+def test_where_inputs_lie_acts_or_is_refused(verb, step, **options):
+    meant = expected_set(step, **options)
+    if meant is None:
+        with pytest.raises(ValueError, match=r"\.$"):
+            ASKED[verb](AFTER_STEPS[step], **options)
+        return
+    assert ASKED[verb](AFTER_STEPS[step], **options) == meant
+
+
 def test_verdicts_with_a_bias_are_those_of_the_layer_with_it():
     rng = np.random.default_rng(0)
     W, b = rng.standard_normal((60, 2)), rng.standard_normal(60)

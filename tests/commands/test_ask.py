@@ -50,6 +50,15 @@ def recheck(tool):
     return lambda folder: tool("check_evidence", folder / "answers.npz", folder / "layer.npz")
 
 
+@pytest.mark.parametrize(
+    ("question", "option"),
+    [("--among a c", "--seed"), ("--experts 2", "--jobs"), ("--blocked-by inside", "--jobs")],
+)
+def test_what_a_question_has_no_use_for_is_refused(square, capsys, question, option):
+    assert main(["ask", square, *question.split(), option, "2"]) == boundary.REFUSED
+    assert option in capsys.readouterr().err
+
+
 def test_among_fewer_rivals_a_captive_wins(square, tmp_path, capsys):
     assert replies(capsys, square, "--among", "a", "c", "4") == {
         "a > c, inside": "possible",

@@ -75,6 +75,20 @@ def test_fail_on_counts_what_is_not_expected(npz, tmp_path, capsys):
     assert main([*command, "unargmaxable", "--expected", str(tmp_path / "known.txt")]) == 0
 
 
+def test_a_finished_scan_is_not_told_how_to_scan(npz, scanned, tmp_path, capsys):
+    out = str(tmp_path / "p.npz")
+    for option in (["--features", "box"], ["--low", "0"], ["--seed", "1"], ["--after", "relu"]):
+        for command in (
+            ["prune", str(npz), "--out", out, "--results", str(scanned)],
+            ["ceiling", str(npz), "--from-scan", str(scanned)],
+        ):
+            assert main([*command, *option]) == boundary.REFUSED
+            assert f"{option[0]} has no meaning here: {command[-2]}" in capsys.readouterr().err
+    for option in ({"after": "relu"}, {"n_jobs": 2}):
+        with pytest.raises(ValueError, match="leave out how to scan"):
+            sg.prune(str(npz), results=scanned, **option)
+
+
 def test_json_is_all_that_is_printed_and_quiet_prints_nothing(npz, tmp_path, capfd):
     # by the solver neither, which writes to the descriptor
     assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--json"]) == 0

@@ -31,6 +31,8 @@ RENAMED = {
 }
 # what a terminal alone needs: where results are printed, and when a run counts as failed
 SHELL = {"json", "quiet", "fail_on", "expected", "inputs", "help", "at", "from_scan"}
+# what Python alone needs: how a command keeps blocks and shows progress is settled
+PYTHON = {"checkpoint", "progress", "without", "gap"}
 VERBS = ("scan", "verify", "explain", "ask", "ceiling", "diff", "prune", "repair", "survey")
 
 
@@ -61,9 +63,10 @@ def test_a_function_has_the_options_of_its_command(verb):
     for action in actions:
         name = RENAMED.get(action.dest, action.dest)
         assert name in known, f"{verb} --{action.dest}"
-        default = getattr(known[name], "default", None)
+        default = getattr(known.pop(name), "default", None)
         if name not in ("classes", "exact") and isinstance(action.default, str | int | float):
             assert not isinstance(default, str | int | float) or default == action.default, name
+    assert set(known) - {"options", "class_"} <= PYTHON, verb
 
 
 @pytest.mark.parametrize("name", sorted(sg._PLACES))

@@ -91,13 +91,14 @@ def up_to(found: Scan, *, every: bool = True, **work: Any) -> Scan:
     """The scan with, for each unargmaxable class that is not so whatever the features, a proof for
     the largest box of a ladder (`RUNGS`) over which it is. A lower bound of its own, as a ReLU
     leaves, stays; ``work`` is as for `scan`. Unless ``every`` is true, a scan with more than `FEW`
-    such classes comes back as it is, and so does one over another set than a box with two bounds.
+    such classes comes back as it is, and so does one over another set than a box with two bounds,
+    the upper one above zero.
     """
     box = found.features
     if not isinstance(box, Box):
         return found
     most, least = np.asarray(box.high, float), np.asarray(box.low, float)
-    if most.ndim or least.ndim:
+    if most.ndim or least.ndim or most <= 0:
         return found
     everywhere = (part for part in found.wider if isinstance(part.features, Unbounded))
     always = {f.index for part in everywhere for f in part.findings}

@@ -234,8 +234,13 @@ def _kind(options: argparse.Namespace) -> str:
     if options.sample is not None and kind not in ("order", "together", "on"):
         asks = kind.replace("_", "-")
         raise ValueError(f"--sample draws sets for --order, --together or --on, not for --{asks}.")
-    if options.size is not None and options.sample is None:
-        raise ValueError("--size is the size of random sets: pass --sample, too.")
+    if options.sample is None:
+        for name, given in (("size", options.size is not None), ("seed", options.seed != 0)):
+            if given:
+                raise ValueError(f"--{name} is that of random sets: pass --sample, too.")
+    if options.jobs != 1 and kind in ("experts", "blocked_by"):
+        asks = kind.replace("_", "-")
+        raise ValueError(f"--{asks} is one piece of work: leave --jobs out.")
     return kind
 
 

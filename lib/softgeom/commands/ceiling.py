@@ -47,12 +47,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     asked.add_features(parser)
     reach = "count the outputs that can ever reach this probability"
     add("--at", type=float, metavar="P", help=reach)
-    add("--jobs", type=asked.count, default=1, help="parallel workers (default: 1)")
-    add("--seed", type=asked.seed, default=0, help="seed of every random choice")
+    asked.add_workers(parser)
     add("--out", help="folder for the table and the proofs")
     captors = "only what a stored scan's captors prove, at once: valid, often loose"
     add("--from-scan", type=Path, metavar="FOLDER", help=captors)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, features=None)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,11 +64,14 @@ def run(options: argparse.Namespace) -> int:
                 "--from-scan prints what a scan's own proofs say of its captives: leave out CLASS "
                 "and --out."
             )
+        kinds = (asked.SetOptions, asked.WorkerOptions)
+        asked.refuse_said(options, kinds, "--from-scan is a finished scan")
         layer = asked.read_head(options).layer
         print("\n".join(lines_of_captors(load_scan(options.from_scan, layer), options.at)))
         return DONE
-    how: Any = {"n_jobs": options.jobs, "seed": options.seed, "progress": True}
-    how |= {"out": options.out, **asked.chosen(options, asked.Options)}
+    options.features = options.features or "box"
+    how: Any = {"progress": True, "out": options.out}
+    how |= asked.chosen(options, asked.Options) | asked.chosen(options, asked.WorkerOptions)
     found = ceilings_of_model(options.model, options.classes or None, **how)
     if options.out is None:
         found.verify()

@@ -58,14 +58,19 @@ class Options(LayerOptions, SetOptions, total=False):
     """How the layer is found, and where its inputs lie; see `softgeom.scan`."""
 
 
-class WorkOptions(TypedDict, total=False):
-    """How the work is done; see `softgeom.scan`."""
+class WorkerOptions(TypedDict, total=False):
+    """Who does the work; see `softgeom.scan`."""
 
     seed: int
-    block: int
     n_jobs: int
     backend: Backend | None
     address: str | None
+
+
+class WorkOptions(WorkerOptions, total=False):
+    """How the work is done; see `softgeom.scan`."""
+
+    block: int
     device: str | None
 
 
@@ -85,6 +90,21 @@ _OPTIONS |= {"n_jobs": "jobs", "address": "scheduler"}
 def chosen(options: argparse.Namespace, kind: Any) -> dict[str, Any]:
     """What a command line says of these options, by the names that they have in a function."""
     return {name: getattr(options, _OPTIONS.get(name, name)) for name in kind.__annotations__}
+
+
+# what a command line that says nothing says
+_UNSAID = {"seed": 0, "block": 1024, "n_jobs": 1}
+
+
+def refuse_said(options: argparse.Namespace, kinds: Iterable[Any], why: str) -> None:
+    """ValueError, with the reason, when a command line gives one of these options: it would be
+    dropped silently.
+    """
+    for kind in kinds:
+        for name, value in chosen(options, kind).items():
+            if value is not None and value is not False and value != _UNSAID.get(name):
+                said = _OPTIONS.get(name, name).replace("_", "-")
+                raise ValueError(f"--{said} has no meaning here: {why}.")
 
 
 def split(given: Any, kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -120,7 +140,8 @@ def feature_set(
         if after not in AFTER:
             raise ValueError(f"after must be one of {', '.join(AFTER)}, not {after!r}.")
         step = named_activation(AFTER[after])
-        return replace(head, activation=step, features=None).feature_set(bound or BOUND)
+        head = replace(head, activation=step, features=None)
+        return head.feature_set(BOUND if bound is None else bound)
     named = features if isinstance(features, str) else "a set of its own"
     for name, given, fits in (
         ("--low", low, named == "box"),
@@ -132,23 +153,27 @@ def feature_set(
             )
     if isinstance(features, FeatureSet):
         return features, None
-    bound = BOUND if bound is None else bound
+    given, bound = bound, BOUND if bound is None else bound
     match features:
         case "box":
             return Box(bound, low=low), None
         case "auto":
-            return head.feature_set(bound)
+            found, why = head.feature_set(bound)
+            if given is not None and not isinstance(found, Box):
+                raise ValueError(f"--bound has no meaning here: {why}.")
+            return found, why
         case "ball":
             return Ball(bound), None
         case "unbounded":
             return Unbounded(), None
-        case "norm" if head.features is not None:
-            return head.features, None
         case "norm":
-            raise ValueError(
-                "the model has no final normalisation of a known name: use auto, box, ball "
-                "or unbounded."
-            )
+            found, _ = head.feature_set()
+            if isinstance(found, Box):
+                raise ValueError(
+                    "the model has no final normalisation of a known name: use auto, box, ball "
+                    "or unbounded."
+                )
+            return found, None
     other = repr(features) if isinstance(features, str) else f"a {type(features).__name__}"
     kinds = ", ".join(map(repr, KINDS))
     raise ValueError(f"features must be one of {kinds}, or a feature set, not {other}.")
@@ -197,9 +222,10 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     add("--revision", help="branch, tag or commit on the hub")
 
 
-def add_features(parser: argparse.ArgumentParser) -> None:
+def add_features(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Where the layer's inputs lie."""
-    add = parser.add_argument_group("where the layer's inputs lie").add_argument
+    group = parser.add_argument_group("where the layer's inputs lie")
+    add = group.add_argument
     auto = "what the step before the layer allows (ReLU, Swish, tanh, a normalisation)"
     add("--features", choices=KINDS, default="box", help=f"auto: {auto}, inside the box")
     bound = f"of the box, or radius of the ball (default: {BOUND:g})"
@@ -208,8 +234,7 @@ def add_features(parser: argparse.ArgumentParser) -> None:
     add("--low", type=_number, help=low)
     after = "the step before the layer, which a file of tensors does not show: its range"
     add("--after", choices=sorted(AFTER), help=after)
-    reach = ".npy file (n, features): report how far real features reach"
-    add("--inputs", type=Path, help=reach)
+    return group
 
 
 def add_classes(parser: argparse.ArgumentParser) -> None:
@@ -221,16 +246,23 @@ def add_classes(parser: argparse.ArgumentParser) -> None:
 
 
 def add_work(parser: argparse.ArgumentParser) -> None:
-    """How the work is done."""
-    add = parser.add_argument_group("how the work is done").add_argument
-    add("--jobs", type=count, default=1, help="parallel workers (default: 1)")
+    """How a scan's work is done."""
+    group = add_workers(parser)
     block = "classes that a worker takes at a time: fewer need less memory (default: 1024)"
-    add("--block", type=count, default=1024, help=block)
+    group.add_argument("--block", type=count, default=1024, help=block)
+    device = "PyTorch device of the search, such as cuda (default: none, NumPy)"
+    group.add_argument("--device", help=device)
+
+
+def add_workers(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Who does the work."""
+    group = parser.add_argument_group("how the work is done")
+    group.add_argument("--jobs", type=count, default=1, help="parallel workers (default: 1)")
     backends = ["loky", "dask", "threading"]
-    add("--backend", choices=backends, help="how workers run (default: loky)")
-    add("--scheduler", help="address of a Dask scheduler")
-    add("--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)")
-    add("--seed", type=seed, default=0, help="seed of every random choice")
+    group.add_argument("--backend", choices=backends, help="how workers run (default: loky)")
+    group.add_argument("--scheduler", help="address of a Dask scheduler")
+    group.add_argument("--seed", type=seed, default=0, help="seed of every random choice")
+    return group
 
 
 def read_head(options: argparse.Namespace) -> Head:

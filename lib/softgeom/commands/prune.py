@@ -40,12 +40,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     add("--longest", type=float, help=longest)
     close = "also cut classes that trail by less than float32 rounding"
     add("--close-too", action="store_true", help=close)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, features=None)
 
 
 def run(options: argparse.Namespace) -> int:
     """Scan or read the scan, cut, write, tell."""
     check_out(options.out, str(options.model))
+    if options.results:
+        kinds = (asked.SetOptions, asked.WorkOptions)
+        asked.refuse_said(options, kinds, "--results are a finished scan")
+    options.features = options.features or "box"
     head, features, _ = asked.question(options.model, **asked.chosen(options, asked.Options))
     found = _scan(options, head, features)
     chosen = cut(found, longest=options.longest, close_too=options.close_too)
@@ -105,7 +109,7 @@ def prune_model(
     head, where, _ = asked.question(model, **given)
     if results is None:
         found = scan(head.layer, features=where, **work)
-    elif work or not {"features", "bound", "low"}.isdisjoint(given):
+    elif work or not given.keys().isdisjoint(asked.SetOptions.__annotations__):
         raise ValueError("results are a finished scan: leave out how to scan.")
     elif isinstance(results, Scan):
         found = Scan(head.layer, results.features, results.findings)

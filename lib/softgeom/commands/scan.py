@@ -42,7 +42,9 @@ _FAIL_ON = re.compile(r"(unargmaxable|tied|undecided)(?:=([0-9]{1,18}))?")
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     asked.add_model(parser)
-    asked.add_features(parser)
+    where = asked.add_features(parser)
+    reach = ".npy file (n, features): report how far real features reach"
+    where.add_argument("--inputs", type=Path, help=reach)
     asked.add_classes(parser)
     asked.add_work(parser)
     add = parser.add_argument
