@@ -41,6 +41,11 @@ def test_a_box_says_its_bounds_or_how_many_it_has() -> None:
         assert mixed.condition() == f"over {mixed.describe()}"
 
 
+def test_a_normalisation_says_which_it_is_and_of_how_many() -> None:
+    for norm, name in ((NORMS[0], "RMSNorm"), (NORMS[2], "LayerNorm")):
+        assert norm.describe() == f"{name} ellipsoid of 3 features ({norm.digest()[:12]})"
+
+
 def test_a_digest_is_of_the_sorted_numbers() -> None:
     numbers = '{"high": ["0x1.0000000000000p+0", "0x1.0000000000000p+1"], "low": "0x0.0p+0"'
     text = f'{numbers}, "set": "box"}}'

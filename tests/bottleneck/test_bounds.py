@@ -40,6 +40,7 @@ from softgeom.layer import SoftmaxLayer
 
 UNSCALED = SoftmaxLayer([[1.0]])
 NOISE = 1 + Fraction(1, 10**8)  # what INFLATE may add
+TINY = Fraction(float(np.finfo(float).tiny))  # the least that keeps all its bits
 SEEDS = pytest.mark.parametrize("seed", range(5))
 
 
@@ -47,6 +48,11 @@ def gamma(n: int, dtype=np.float64) -> Fraction:
     """``n u / (1 - n u)``, exactly: what n roundings can do to a sum of products."""
     nu = n * Fraction(float(np.finfo(dtype).eps)) / 2
     return nu / (1 - nu)
+
+
+def about(bound: float, least: Fraction | int, most: Fraction | int) -> bool:
+    """Whether a bound covers what theory demands, and little more."""
+    return least <= Fraction(float(bound)) <= most * NOISE
 
 
 def exact(values) -> list:
@@ -149,6 +155,13 @@ def test_what_vanishes_below_the_normal_range_is_covered() -> None:
     shared = hull._System(layer, Box(1.0), np.zeros(2, int), np.array([1, 2]), np.ones(2))
     assert shared.moves.tolist() == [True, False]
     assert shared.constant_error >= 2 * np.finfo(float).tiny
+    alike = SoftmaxLayer(np.vstack([layer.W, layer.W[:1]]), np.append(layer.b, 0.0))
+    beside = hull._System(
+        alike, Box(1.0), np.zeros(2, int), np.array([2, 3]), np.full(2, 2.0**-500)
+    )
+    assert beside.moves.tolist() == [True, False]  # in one of the rows is enough
+    assert about(beside.v_error[0], 4 * TINY, 4 * 5 * TINY)
+    assert about(beside.constant_error, 4 * TINY, 4 * 5 * TINY)
 
 
 def test_no_worse_biases_are_seen_at_once() -> None:
@@ -208,6 +221,22 @@ def test_a_bound_covers_its_own_sum(seed: int, room: int, errors: float) -> None
         assert room + gamma(7) * size <= bound <= (room + gamma(12) * size) * NOISE
 
 
+def test_a_bound_covers_a_constant_that_cancels() -> None:
+    system = integer_system(0)
+    system.v, system.v_error = np.zeros(4), np.zeros(4)
+    system.constant, system.constant_error = -1.0, 1.0
+    bound = Fraction(system.slack_bound()) * Fraction(system.total)
+    assert about(float(bound), gamma(7) * 2, gamma(12) * 2)
+
+
+def test_a_set_that_no_unit_holds_is_taken_as_it_is() -> None:
+    """A reach of 2^60 times 2^-60 in each of two comparisons, and a bias of -5."""
+    features = Ellipsoid([2.0**60, 1.0], [0.0, 5e-324], radius=1.0)
+    layer = SoftmaxLayer([[0.0, 0.0], [-(2.0**-60), 1.0], [-(2.0**-60), -1.0]], [-5.0, 0.0, 0.0])
+    bound = certify_captivity(layer, features, 0, np.array([1, 2]), np.array([0.5, 0.5]))
+    assert -4 <= bound < -4 * (1 - 1e-8)
+
+
 @pytest.mark.parametrize("power", [-900, 0, 900])
 def test_a_bound_is_in_the_units_of_the_layer(power: int) -> None:
     for bias, best in ((-5.0, -3.0), (-2.0, 0.0), (1.0, 3.0)):
@@ -225,7 +254,10 @@ def test_a_bound_is_in_the_units_of_the_layer(power: int) -> None:
 
 
 def test_a_bound_that_is_lost_below_the_normal_range_is_zero_or_no_proof() -> None:
-    assert hull.divide_up(-np.finfo(float).tiny, 1.0) == 0.0
+    assert hull.divide_up(-4 * np.finfo(float).tiny, 1.0) == 0.0
+    assert hull.divide_up(-5 * np.finfo(float).tiny, 1.0) < 0
+    assert hull.divide_up(-1e308, 1e-308) == -np.finfo(float).max
+    assert 5 * hull.TIGHT <= hull.LOOSE  # what one machine claims, another proves by the same route
     assert hull.divide_up(np.nextafter(0.0, 1.0), 8.0) == 5e-324
     assert hull.in_given_units(-1.0, 2000) == -np.finfo(float).max
     assert hull.in_given_units(1.0, -2000) == 5e-324
@@ -409,12 +441,13 @@ def test_constants_move_with_the_weights() -> None:
     plain = sum(exact(weights * other)) + sum(exact(delta * np.abs(other)))
     size = sum(exact((weights + delta) * np.abs(other)))
     blurred = sum(exact(weights + delta)) * Fraction(2.0**-50) + Fraction(system.constant_error)
-    for n, sign in ((7, 1), (10, -1)):
+    for n, sign in ((7, 1), (9, -1)):
         assert sign * (found - plain - blurred - gamma(n) * size) > 0
     system.level = True
     assert system._shifted_constant(system.c, none, delta) == 0
     assert system._shifted_constant(other, none, delta) == 0
     assert system._shifted_constant(other, error, delta) > 0
+    assert system._shifted_constant(other, error * [0, 1, 0, 0], delta) > 0
     assert system._shifted_constant(system.c - 50, none, delta) < -38
 
 
@@ -493,6 +526,49 @@ def test_only_other_classes_of_the_layer_are_weighed() -> None:
         np.array([-Fraction(w) for w in weights]),
     ):
         assert certify_captivity(layer, Unbounded(), 0, rivals, none) == np.inf
+
+
+def test_weights_are_finite_and_some_comparisons_have_one() -> None:
+    layer, own, rivals = SoftmaxLayer(np.eye(4)), np.array([0, 3]), np.array([3, 0])
+    plain, unsigned = np.array([0.0, 1.0]), own.astype("u4")
+    halves, none = np.array([Fraction(0), Fraction(1, 2)]), np.array([Fraction(0)] * 2)
+    for good in ((own, rivals, plain), (unsigned, rivals, plain), (own, rivals, halves)):
+        assert hull.are_weights(layer, *good)
+    for wrong in (
+        *((own[None], rivals[None], plain[None]), (own[:1], rivals, plain)),
+        *((own, rivals[:1], plain), (own, rivals, plain[:1]), (own[:0], rivals[:0], plain[:0])),
+        *((own * 1.0, rivals, plain), (own, rivals * 1.0, plain), (own, own[[1, 1]], plain)),
+        *((own - 1, rivals, plain), (own, rivals - 1, plain)),
+        *((own + own // 3, rivals, plain), (own, rivals + rivals // 3, plain)),
+        *((own, rivals, np.where(plain, np.nan, 0)), (own, rivals, np.where(plain, np.inf, 0))),
+        *((own, rivals, plain - [1, 0]), (own, rivals, plain * 0), (own, rivals, none)),
+        *((own, rivals, halves - Fraction(1, 4)), (own, rivals, plain.astype(object))),
+    ):
+        assert not hull.are_weights(layer, *wrong), wrong
+
+
+@SEEDS
+def test_a_bound_in_fractions_is_that_of_the_best_corner(seed: int) -> None:
+    """Some classes above and below, and more than once; a margin that is less by 2^-200 is not
+    proven.
+    """
+    rng = np.random.default_rng(seed)
+    W, b = rng.integers(-9, 10, (5, 2)).astype(float), rng.integers(-9, 10, 5).astype(float)
+    layer, box = SoftmaxLayer(W, b), Box(2.0, low=-1.0)
+    above, below = np.array([0, 0, 1, 2, 0]), np.array([1, 2, 3, 4, 1])
+    weights = [Fraction(int(n), 7) for n in rng.integers(1, 9, 5)]
+    corners = [exact([x, y]) for x in (-1.0, 2.0) for y in (-1.0, 2.0)]
+    rows = [exact_row(layer, i) for i in range(5)]
+    logits = [[sum(map(Fraction.__mul__, row, x), c) for row, c in rows] for x in corners]
+    leads = [
+        sum(w * (y[p] - y[q]) for w, p, q in zip(weights, above, below, strict=True))
+        for y in logits
+    ]
+    best = max(leads) / sum(weights)
+    given = (layer, box, above, below, weights)
+    assert hull.exact_comparisons(*given, best)
+    assert not hull.exact_comparisons(*given, best - Fraction(1, 2**200))
+    assert hull.exact_comparisons(*given) == (best <= 0)
 
 
 def test_comparisons_of_several_classes_are_each_their_own() -> None:
@@ -915,12 +991,11 @@ def test_what_must_vanish_after_a_normalisation_is_known_to_within_its_error(cen
                 assert abs(Fraction(value) - true) <= Fraction(most)
 
 
-TINY = Fraction(float(np.finfo(float).tiny))
-
-
-def about(bound: float, least: Fraction | int, most: Fraction | int) -> bool:
-    """Whether a bound covers what theory demands, and little more."""
-    return least <= Fraction(float(bound)) <= most * NOISE
+def test_what_features_lose_is_covered() -> None:
+    """A mean of d, a difference, a product and the shift: d + 3 roundings."""
+    features, d = Ellipsoid([1.0, 1.0, 1.0, 1.0], [8.0, 0.0, 0.0, 0.0], centred=True), 4
+    moved = features.features_at(np.array([[3.0, 4.0, 0.0, 0.0]]))[1][0]
+    assert about(moved, gamma(d + 3) * (8 + 2 * 5), gamma(d + 4) * (8 + 2 * 5))
 
 
 @pytest.mark.parametrize("gain", [2.0**-60, 1.0, 2.0**60])

@@ -13,7 +13,7 @@ what the one before left open:
 
 1. *slack*: the right side in float64 with its rounding bounds (box, ball, ellipsoid; needs slack);
 2. *simplex*: v vanishes exactly in the coordinates K where it is tiny, for some weights near the
-   given ones (after a normalisation: ``gain * v`` does, or is constant). With ``A = [(w_i - w_t)_K
+   given ones (after a normalisation: ``gain * v`` does, or is constant). With ``A = [(w_t - w_i)_K
    ; 1]`` and an approximate right inverse R, ``||I - A R|| < 1`` proves that A has full row rank
    and that weights ``l + delta`` solve the system with ``|delta| <= |R| ||r|| / (1 - ||I - A
    R||)``. If no weight turns negative, the combination exists. No bias and unbounded features need
@@ -355,7 +355,7 @@ class _System:
         scale = np.abs(D).max(axis=0)
         if not np.all(scale > 2.0**-900):  # what the scaling lost would not be small beside it
             return None
-        A = np.vstack([-D.T / scale[:, None], np.ones(k)])  # (m + 1, k), rows of order one
+        A = np.vstack([D.T / scale[:, None], np.ones(k)])  # (m + 1, k), rows of order one
         A_error = np.vstack([D_error.T / scale[:, None], np.zeros(k)])
         right = np.append(miss / scale, 0.0)
         R = _right_inverse(A, self.weights)
@@ -400,10 +400,11 @@ def identity_error(
     A: NDArray[np.float64], A_error: NDArray[np.float64], R: NDArray[np.float64]
 ) -> float:
     """Upper bound on ``||I - B R||``, the largest row sum, for every B within ``gamma(8) |A| +
-    A_error`` of A (m, k).
+    A_error`` of A (m, k), where it is below 1.
     """
     k = A.shape[1]
-    error = ((gamma(k + 2) + gamma(8)) * np.abs(A) + A_error) @ np.abs(R) + underflow(k + 2)
+    # What vanishes is nothing beside this: |A| |R| is at least 1 less the bound in each row.
+    error = ((gamma(k + 2) + gamma(8)) * np.abs(A) + A_error) @ np.abs(R)
     return float((np.abs(np.eye(len(A)) - A @ R) + error).sum(axis=1).max() * INFLATE)
 
 
