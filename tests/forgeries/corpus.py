@@ -779,6 +779,11 @@ def _others() -> Iterator[Forgery]:
         ("vanishing shift", "a product that vanishes, taken for zero", held([1, 1])),
         ("vanishing radius", "a radius that vanishes, taken for none", held([1024])),
         ("far apart", "entries that the unit takes, taken for zero", held([1, 1024, 1])),
+        (
+            "overflow",
+            "a sum that overflows on its way, taken for the least",
+            listed(lambda c: c[0].update(kinds=0, point=[1.0] * 5, margins=1e37, radii=0.0)),
+        ),
         ("ball", "a ball of radius 0", features(radius=(0.0).hex())),
         ("ball", "a negative radius of the ball", features(radius=(-2.0).hex())),
         ("ball", "an infinite radius of the ball", features(radius="inf")),

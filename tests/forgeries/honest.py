@@ -124,6 +124,11 @@ def files() -> dict[str, Honest]:
     found["far apart"] = Honest(apart, _saved(scan(apart, features=where)))
     short, where = SoftmaxLayer([[0], [-1e160]], [0, 1e-200]), Ellipsoid([2.0**-500], radius=1e-200)
     found["vanishing radius"] = Honest(short, _saved(scan(short, features=where)))
+    # sums of class 1 leave float32 on their way, where a bias that no unit holds lets it be used
+    rows = np.outer([-0.42, 1, -0.5], np.ones(5))
+    rows[1, :2] = -2.5
+    wide = SoftmaxLayer((1e38 * rows).astype("f4"), np.array([0, 0, 1e-45], "f4"))
+    found["overflow"] = Honest(wide, _saved(scan(wide, features=Box(1e300))))
     one = SoftmaxLayer([[1.0, 2.0]])
     found["one class"] = Honest(one, _saved(scan(one)))
     ends = ([[0]], True), ([[1], [2]], False), ([[3], [2], [4, 6]], True), ([[5, 0], [8]], False)

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from judge import Judge
 
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.hull import certify_captivity, exact_comparisons
+from softgeom.bottleneck.certifying.partial import PartialLook
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
@@ -59,6 +61,32 @@ def test_what_is_proven_at_the_ends_of_float64_is_true(seed: int) -> None:
                 proven += 1
                 assert is_true(layer, features, rivals, weights, bound)
     assert proven > 50
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_points_that_are_certified_at_the_ends_of_floats_win(seed: int) -> None:
+    """In float32 and float64, whole or by a part: sums may overflow on their way."""
+    rng, certified = np.random.default_rng(seed), 0
+    for _ in range(100):
+        dtype, largest = ((np.float32, 1e38), (np.float64, 5e307))[rng.integers(2)]
+        C, d = int(rng.integers(2, 5)), int(rng.integers(2, 7))
+        W = largest * rng.choice([-2.5, -1.0, -0.5, -0.4, 0.0, 1.0, 3.0], (C, d))
+        b = rng.choice([0.0, 1e-45, largest], C)
+        layer, features = SoftmaxLayer(W.astype(dtype), b.astype(dtype)), Box(1e300)
+        points = rng.choice([1.0, 1.0, 1.0, -1.0, 0.5, 1e-30], (C, d)).astype(dtype)
+        bounds = [Checker(layer, features).certify(points, np.arange(C))]
+        if dtype == np.float32:
+            Q = np.linalg.qr(rng.normal(size=(d, d)))[0] if rng.integers(2) else np.eye(d)
+            bounds.append(
+                PartialLook(layer, Q[:, : rng.integers(1, d + 1)]).margins(points, np.arange(C))
+            )
+        judge = Judge(layer, features.to_json())
+        for found in bounds:
+            for t in np.flatnonzero(found > 0).tolist():
+                certified += 1
+                claim = {"kinds": 1, "order": [[t]], "rest": 1, "point": points[t].tolist()}
+                assert judge.is_true(claim | {"margins": float(found[t]), "radii": 0.0})
+    assert certified > 50
 
 
 def is_true(

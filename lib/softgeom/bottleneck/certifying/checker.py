@@ -341,12 +341,10 @@ class Checker:
         """
         d = self._layer.dimension
         w_norm, b_norm = self._norms
-        x_norm = norm_up(x.astype(np.float64))
-        return (
-            gamma(d + 4, dtype) * (w_norm * x_norm + b_norm)
-            + w_norm * moved
-            + underflow(d + 4, dtype)
-        )
+        size = w_norm * norm_up(x.astype(np.float64)) + b_norm
+        # a larger sum may overflow on its way, and end anywhere
+        size = np.where(size < np.finfo(dtype).max / 2, size, np.inf)
+        return gamma(d + 4, dtype) * size + w_norm * moved + underflow(d + 4, dtype)
 
     def _margins(
         self, points: NDArray[Any], classes: NDArray[np.intp], dtype: Any, claims: bool

@@ -73,8 +73,8 @@ class PartialLook:
         self.bias = float(np.abs(layer.bias).max())
 
     def _rounding(self) -> float:
-        """What float64 may be off by in two products with Q, in units of the vector's length."""
-        return 8 * self.stretch**2 * gamma(sum(self.Q.shape) + 8)
+        """What float64 may be off by in three products with Q, in units of the vector's length."""
+        return 8 * self.stretch**3 * gamma(sum(self.Q.shape) + 8)
 
     def margins(self, points: Singles, classes: Ints) -> Floats:
         """Lower bounds (n,) on the margins of ``classes`` (n,) at x (n, d)."""
@@ -107,7 +107,9 @@ class PartialLook:
         products = self.reach * (y_size + left[:, k].astype(np.float64)) + self.bias
         error += gamma(k + 4, np.float32) * products * INFLATE + underflow(k + 4, np.float32)
         margin = own - best.astype(np.float64) - 2 * error * INFLATE
-        return np.where(np.isnan(margin), -np.inf, margin)
+        # a sum that overflows on its way may end at -inf
+        known = (products < np.finfo(np.float32).max / 2) & ~np.isnan(margin)
+        return np.where(known, margin, -np.inf)
 
 
 def certify_by(checker: Checker, look: PartialLook, points: Singles, classes: Ints) -> Floats:
