@@ -80,7 +80,7 @@ def export(path: str | Path, name: str = "", explanation: Any = "") -> Feedback:
     try:
         Path(path).write_text(page(str(name), str(explanation)), encoding="utf-8", errors="replace")
     except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or "it is no name that a file can have"
+        reason = getattr(problem, "strerror", None) or "it is not a name that a file can have"
         return Feedback(f"The file {str(path)!r:.80} cannot be written: {reason}.", heading=trouble)
     return Feedback(
         f"Your answers are in `{path}`: open it, read it through, and hand it in.",

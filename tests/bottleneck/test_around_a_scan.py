@@ -119,7 +119,7 @@ def test_only_captives_get_exact_weights(scanned):
     assert exact.verify()
     assert exact.evidence(index).weights.dtype == object
     winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
-    with pytest.raises(ValueError, match=f"Class {winner} .* only captives have weights"):
+    with pytest.raises(ValueError, match=f"Class {winner} .* only unargmaxable"):
         scanned.with_exact_weights([index, winner])
 
 

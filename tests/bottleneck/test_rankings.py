@@ -195,8 +195,8 @@ def test_each_condition_of_motzkins_theorem_is_checked(
 @pytest.mark.parametrize(
     ("ranking", "W", "message"),
     [
-        ((0, 0, 1), [[1], [2], [3]], "is no permutation of the 3 classes"),
-        ((0, 1), [[1], [2], [3]], "is no permutation of the 3 classes"),
+        ((0, 0, 1), [[1], [2], [3]], "permutation of the 3 classes"),
+        ((0, 1), [[1], [2], [3]], "permutation of the 3 classes"),
         ((0, 1), [1, 2], "classes x features"),
     ],
 )

@@ -62,7 +62,7 @@ def test_learned_positions_and_a_bias_of_attention_are_writers_too(anatomy):
 
 
 def test_what_is_no_decoder_is_refused():
-    with pytest.raises(ValueError, match="Linear is no decoder"):
+    with pytest.raises(ValueError, match="Linear is not a decoder"):
         dissect(torch.nn.Linear(2, 2))
 
 

@@ -155,7 +155,7 @@ def test_feature_sets_by_name(options, meant):
         ({"classes": ["z"]}, "no class 'z'"),
         ({"address": "tcp://127.0.0.1:1"}, "no Dask scheduler answers|needs the package"),
         ({"address": "tcp://127.0.0.1:1", "backend": "loky"}, "address is a Dask scheduler"),
-        ({"exact": ["a"]}, "only captives have weights"),
+        ({"exact": ["a"]}, "only unargmaxable classes have weights"),
     ],
 )
 def test_an_option_without_meaning_is_refused(options, point, monkeypatch):

@@ -209,9 +209,8 @@ class Scan:
         for t in exact:
             if not isinstance(self.evidence(t), Captors):
                 verdict = self.evidence(t).verdict
-                raise ValueError(
-                    f"Class {t} ({self.layer.token(t)}) is {verdict}: only captives have weights."
-                )
+                what = f"Class {t} ({self.layer.token(t)}) is {verdict}"
+                raise ValueError(f"{what}: only unargmaxable classes have weights.")
         findings = [self._made_exact(f) if f.index in exact else f for f in self.findings]
         return Scan(self.layer, self.features, findings, self.wider)
 

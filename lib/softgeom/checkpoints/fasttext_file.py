@@ -48,7 +48,7 @@ def open_fasttext(path: Path) -> Opened:
         if options["loss"] == _TREE:
             raise ValueError(
                 f"{path} ends in a hierarchical softmax, a tree of binary decisions: its rows "
-                "belong to inner nodes, so no row is a class's and it is no softmax layer."
+                "belong to inner nodes, so no row is a class's: it is not a softmax layer."
             )
         supervised = options["model"] == _SUPERVISED
         names = _dictionary(cursor, labels=supervised)

@@ -30,10 +30,10 @@ def open_kaldi(path: Path) -> Opened:
     with reading(path, "Kaldi model") as cursor:
         if cursor.take(min(cursor.left, 2)) != b"\0B":
             how = "nnet3-copy --binary=true writes one."
-            raise ValueError(f"{path} is no binary Kaldi model: {how}")
+            raise ValueError(f"{path} is not a binary Kaldi model: {how}")
         tensors = _components(cursor)
     if not tensors:
-        raise ValueError(f"{path} has no affine components: it is no nnet3 model.")
+        raise ValueError(f"{path} has no affine components: it is not an nnet3 model.")
     store = ArrayStore(tensors, str(path), {"format": "kaldi"})
     return Opened(store, show=lambda asked: _show(store, asked))
 
@@ -68,6 +68,6 @@ def _array(cursor: Cursor) -> np.ndarray | None:
     shape = []
     for _ in range(axes):
         if cursor.number("b") != 4:
-            raise CutShortError("a size is no int32")
+            raise CutShortError("a size is not an int32")
         shape.append(cursor.number("i"))
     return cursor.array(dtype, *shape) if shape else None

@@ -31,8 +31,8 @@ def open_tensorflowjs(path: Path) -> ArrayStore:
     manifest = read_json(path).get("weightsManifest")
     if not isinstance(manifest, list):
         raise ValueError(
-            f"{path} is no model: of JSON files only TensorFlow.js's model.json is read, which has "
-            "a weightsManifest."
+            f"{path} is not a model: of JSON files only TensorFlow.js's model.json is read, which "
+            "has a weightsManifest."
         )
     tensors: dict[str, np.ndarray] = {}
     try:

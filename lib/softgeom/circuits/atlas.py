@@ -59,7 +59,7 @@ def head_scores(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
     text, again = tokens[:, -2 * length : T - length], tokens[:, -length:]
     if 2 * length > T or not torch.equal(text, again):
         raise ValueError(
-            f"the last {2 * length} tokens are no text of {length} and its repetition: use "
+            f"the last {2 * length} tokens are not a text of {length} and its repetition: use "
             "repeated_tokens."
         )
     second = torch.arange(T - length, T)

@@ -54,8 +54,8 @@ def dissect(
         anatomy = _dissect_own(model, name or type(model).__name__, dtype)
     else:
         raise ValueError(
-            f"{type(model).__name__} is no decoder that can be taken apart: give a GPT or Llama of "
-            "softgeom.language_model, or a GPT-2, Llama, Qwen2 or Gemma of Transformers with its "
+            f"{type(model).__name__} is not a decoder that can be taken apart: give a GPT or Llama "
+            "of softgeom.language_model, or a GPT-2, Llama, Qwen2 or Gemma of Transformers with its "
             "unembedding (AutoModelForCausalLM)."
         )
     if check:

@@ -32,7 +32,7 @@ def check_place(out: str) -> Path:
     ours = {ANSWERS, TABLE, LAYER}
     if other := sorted({p.name for p in folder.iterdir()} - ours if folder.exists() else ()):
         raise ValueError(
-            f"--out {out} holds {other[0]!r:.80}, which is no answer: name another folder."
+            f"--out {out} holds {other[0]!r:.80}, which is not an answer: name another folder."
         )
     return folder
 

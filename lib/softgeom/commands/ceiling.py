@@ -61,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
     if options.from_scan is not None:
         if options.out is not None or options.classes:
             raise ValueError(
-                "--from-scan prints what a scan's own proofs say of its captives: leave out CLASS "
-                "and --out."
+                "--from-scan prints what a scan's own proofs say of its lost classes: leave out "
+                "CLASS and --out."
             )
         kinds = (asked.SetOptions, asked.WorkerOptions)
         asked.refuse_said(options, kinds, "--from-scan is a finished scan")

@@ -66,7 +66,7 @@ class FeatureSet(ABC):
         kind = stored.get("set") if isinstance(stored, dict) else None
         if not isinstance(kind, str) or kind not in FeatureSet.kinds:
             raise ValueError(
-                f"{kind!r} is no feature set; known are {', '.join(sorted(FeatureSet.kinds))}."
+                f"{kind!r} is not a feature set; known are {', '.join(sorted(FeatureSet.kinds))}."
             )
         try:
             return FeatureSet.kinds[kind].from_fields(

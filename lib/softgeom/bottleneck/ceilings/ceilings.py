@@ -342,7 +342,7 @@ def _target(layer: SoftmaxLayer, n: int, given: Target_) -> Target:
         try:
             weights = np.array(list(given.values()), dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"{where}: a probability is no number.") from None
+            raise ValueError(f"{where}: a probability is not a number.") from None
     if not classes:
         raise ValueError(f"{where} names no class.")
     index = np.array(classes)

@@ -108,13 +108,13 @@ def feasible_rankings(W: Any, b: Any = None) -> dict[Ranking, Point]:
 def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerdict:
     """Decide whether a layer realises a ranking, by the simplex method in fractions: features at
     which every step rises, or the weights with which the steps contradict each other. ValueError if
-    the ranking is no permutation of the classes; TooLargeError where fractions take too long.
+    the ranking is not a permutation of the classes; TooLargeError where fractions take too long.
     """
     rows, bias = exact_layer(W, b)
     order = tuple(int(c) for c in ranking)
     if sorted(order) != list(range(len(rows))):
         classes = f"the {len(rows)} classes 0 ... {len(rows) - 1}"
-        raise ValueError(f"the ranking {order} is no permutation of {classes}.")
+        raise ValueError(f"the ranking {order} is not a permutation of {classes}.")
     if len(order) == 1:
         return RankingVerdict(order, True, x=(Fraction(0),) * len(rows[0]))
     normals, offsets = _steps(order, rows, bias)
