@@ -55,8 +55,8 @@ def dissect(
     else:
         raise ValueError(
             f"{type(model).__name__} is not a decoder that can be taken apart: give a GPT or Llama "
-            "of softgeom.language_model, or a GPT-2, Llama, Qwen2 or Gemma of Transformers with its "
-            "unembedding (AutoModelForCausalLM)."
+            "of softgeom.language_model, or a GPT-2, Llama, Qwen2 or Gemma of Transformers with "
+            "its unembedding (AutoModelForCausalLM)."
         )
     if check:
         check_identities(anatomy, model)
