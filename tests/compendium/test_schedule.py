@@ -79,7 +79,7 @@ def test_each_runs_once_after_what_it_reads_in_forks_of_one_process(make_all, cl
     assert not _ran(clone)
 
 
-def test_profiles_overrides_and_unknown_names(make_all, clone):
+def test_profiles_overrides_and_unknown_names(make_all, clone, monkeypatch):
     make_all(SOFTGEOM_PROFILE="models")  # those with a column, on what default makes
     *first, last = [entry[:3] for entry in _ran(clone)]
     # side by side, in either order
@@ -87,9 +87,14 @@ def test_profiles_overrides_and_unknown_names(make_all, clone):
     assert last == ["10_early", 6, "models"]
     make_all("10_early", PARAMS="number=9", SOFTGEOM_PROFILE="default")
     assert [entry[:3] for entry in _ran(clone)] == [["10_early", 9, "own/default"]]
-    assert "no notebook '11_x'; there are 10_early" in make_all("11_x", code=1)
-    assert "PARAMS changes one notebook" in make_all(code=1, PARAMS="number=9")
-    assert "unknown parameter nummer" in make_all("10_early", code=1, PARAMS="nummer=9")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    for chosen, overrides, said in (
+        (["11_x"], "", "no notebook '11_x'; there are 10_early"),
+        ([], "number=9", "PARAMS changes one notebook"),
+        (["10_early"], "nummer=9", "unknown parameter nummer"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            schedule.run(chosen, "default", 1, overrides)
 
 
 def test_a_failure_is_shown_and_what_else_ran_stays(make_all, clone, write_notebook):
