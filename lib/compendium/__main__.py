@@ -21,9 +21,7 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int | None], dict[str,
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; every failure ends in one sentence and an exit code
-    (`softgeom.commands.boundary`).
-    """
+    """Run one command; every failure ends in one sentence and an exit code."""
     strip.skip_rfc3987_import()  # papermill and the site read notebooks, too
     parser = argparse.ArgumentParser(prog="python -m compendium", description=__doc__)
     commands = parser.add_subparsers(required=True)
@@ -69,16 +67,18 @@ def run(options: argparse.Namespace) -> int:
 )
 def all_(options: argparse.Namespace) -> None:
     """execute notebooks that are not up to date, and what they need"""
+    jobs = max(1, options.jobs)
+    share = str(max(1, (os.cpu_count() or 1) // jobs))  # set before NumPy is imported
+    os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or share
     from compendium import schedule
 
-    overrides = os.environ.get("PARAMS", "")
-    schedule.run(options.names, options.profile, max(1, options.jobs), overrides)
+    schedule.run(options.names, options.profile, jobs, os.environ.get("PARAMS", ""))
 
 
 @_command()
 def check(options: argparse.Namespace) -> int:
     """compare results with the papers' numbers, and verdicts with the committed ones"""
-    from compendium import agreement, check, findings, runs
+    from compendium import agreement, check, findings
 
     rows = check.compare(options.profile)
     print(check.render(rows))
@@ -86,11 +86,9 @@ def check(options: argparse.Namespace) -> int:
     print("\n".join(["", *changes, counts]))
     disagreeing = agreement.faults()
     print("\n".join([*disagreeing, f"{len(disagreeing)} disagreements between places"]))
-    if not runs.ran(options.profile):
-        print(
-            f"nothing has run here in profile {options.profile}: these are the committed results "
-            f"themselves; `make all` makes them again"
-        )
+    if not any(paths.executed_dir(options.profile).glob("[0-9]*.json")):
+        told = "these are the committed results themselves; `make all` makes them again"
+        print(f"nothing has run here in profile {options.profile}: {told}")
     return int(any(row.verdict == "DIFFERENT" for row in rows) or bool(changes or disagreeing))
 
 
@@ -108,11 +106,9 @@ def render_readme(options: argparse.Namespace) -> None:
 @_command()
 def report(options: argparse.Namespace) -> None:
     """build the site from the executed notebooks"""
-    # Sphinx and pandas' readers are not needed by the other commands
     from compendium.pages import report
 
-    page = report.build(options.profile)
-    print(f"the report: {page.relative_to(paths.root())}")
+    print(f"the report: {report.build(options.profile).relative_to(paths.root())}")
 
 
 @_command()
@@ -139,10 +135,8 @@ def check_claims(options: argparse.Namespace) -> None:
     register, faults = claims.read(paths.root() / "claims")
     misuses, unknown = claims.check(register, paths.notebooks())
     faults += claims.faults_of_pointers(register) + misuses
-    for line in unknown:
-        print(f"note: {line}")
-    for line in faults:
-        print(line, file=sys.stderr)
+    print("".join(f"note: {line}\n" for line in unknown), end="")
+    print("".join(f"{line}\n" for line in faults), end="", file=sys.stderr)
     if faults:
         raise ValueError(f"{len(faults)} faults in the register, its pointers or its calls")
     examples = sum(len(claim.examples) for claim in register.values())
@@ -178,14 +172,9 @@ def edges(options: argparse.Namespace) -> None:
     seen = [path for path in notes if "." not in path.stem]
     for path in seen:
         if missed := why.undeclared_reads(path.stem, options.profile):
-            raise ValueError(
-                f"{path.stem} read {', '.join(missed)}, which its edges do not name: make "
-                f"would not see a change (lib/compendium/edges.py)"
-            )
-    print(
-        f"the edges name everything that {len(seen)} executed notebooks of profile "
-        f"{options.profile} were seen to read"
-    )
+            lost = "which its edges do not name: make would not see a change (compendium/edges.py)"
+            raise ValueError(f"{path.stem} read {', '.join(missed)}, {lost}")
+    print(f"the edges name all that {len(seen)} notebooks of {options.profile} were seen to read")
 
 
 @_command({"model": "MODEL", "--out": "OUT", "--arguments": "ARGS"})
@@ -196,11 +185,9 @@ def scan(options: argparse.Namespace) -> int:
     from softgeom.commands import boundary
 
     if not options.model:
-        raise ValueError(
-            "which model? give a file, a folder, a hub id or a released model: make scan "
-            "MODEL=ppocr-v4"
-        )
-    # A path is the caller's, so it is resolved here; a hub id is left alone.
+        known = "a file, a folder, a hub id or a released model"
+        raise ValueError(f"which model? give {known}: make scan MODEL=ppocr-v4")
+    # a path is the caller's, so it is resolved here; a hub id is left alone
     local = Path(options.model).expanduser()
     model = str(local.resolve()) if local.exists() else options.model
     try:
@@ -218,9 +205,8 @@ def scan(options: argparse.Namespace) -> int:
         return code
     folder = asked.folder.resolve()
     given = {"model": model, "out": str(folder), "arguments": shlex.join(words), "scanned": True}
-    runner.execute(
-        paths.notebook("scan"), folder / "scan.ipynb", values | given | {"profile": profiles.LAB}
-    )
+    values |= given | {"profile": profiles.LAB}
+    runner.execute(paths.notebook("scan"), folder / "scan.ipynb", values)
     print(f"verdicts, summary and pictures: {options.out or asked.folder}")
     return code
 

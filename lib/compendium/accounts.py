@@ -1,16 +1,11 @@
-"""What a page, a table or a record must keep to by itself, whatever the others say.
-
-* The parts of a table's row add up: classes are argmaxable, tied, unargmaxable or undecided.
-* A caption, alternative text or note that stands in a notebook is what its run recorded.
-* A value in per cent has its sign behind it on a page, and no other has; what a page calls a rise
-  is positive, what it calls a fall negative.
+"""What a page, a table or a record must keep to by itself, whatever the others say: sums, texts as
+recorded, signs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from compendium import codebase, paths
@@ -58,21 +53,22 @@ def texts(runs: Iterable[NotebookRun]) -> list[str]:
     """Captions, alternative texts and notes that a notebook has otherwise than its run recorded."""
     found = []
     for run in runs:
-        for kind, key, part, text in _literals(paths.notebook(run.name)):
+        tree = codebase.parse(paths.notebook(run.name))
+        for kind, key, given in codebase.calls(tree, "figure", "table", "value"):
             recorded = run.record[f"{kind}s"].get(key)
-            told = recorded.get(part) if isinstance(recorded, dict) else recorded
-            if told is not None and told != text:
-                found.append(
-                    f"the {part} of {kind} {key} in {run.name} is not what profile {run.profile} "
-                    f"recorded: run `make {run.name} PROFILE={run.profile}`"
-                )
+            for part in filter(given.__contains__, ("caption", "alt", "about")):
+                text = codebase.text_of(given[part])
+                told = recorded.get(part) if isinstance(recorded, dict) else recorded
+                if None not in (text, told) and told != text:
+                    found.append(
+                        f"the {part} of {kind} {key} in {run.name} is not what profile "
+                        f"{run.profile} recorded: run `make {run.name} PROFILE={run.profile}`"
+                    )
     return found
 
 
 def signs(runs: Iterable[NotebookRun]) -> list[str]:
-    """Values on pages with a per cent sign too many or too few, or called a rise or a fall that
-    they are not.
-    """
+    """Values on pages with a per cent sign too many or too few, or called a rise or fall amiss."""
     # the first run of a notebook is the one that pages show
     values: dict[str, dict[str, Any]] = {}
     for run in runs:
@@ -95,15 +91,3 @@ def signs(runs: Iterable[NotebookRun]) -> list[str]:
                 if words and value * wrong > 0:
                     found.append(f"{where}: {words[0].strip()!r} of {told.strip()}")
     return found
-
-
-def _literals(notebook: Path) -> Iterator[tuple[str, str, str, str]]:
-    """What `book.figure`, `book.table` and `book.value` of a notebook are told in plain strings:
-    kind, name, keyword, text.
-    """
-    tree = codebase.parse(notebook)
-    for kind, key, given in codebase.calls(tree, "figure", "table", "value"):
-        for part in ("caption", "alt", "about"):
-            text = codebase.text_of(given[part]) if part in given else None
-            if key is not None and text is not None:
-                yield kind, key, part, text

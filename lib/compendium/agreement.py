@@ -13,22 +13,16 @@ by the code that is there.
       said: ['(N) of (?:its |the )?6,625']  # how sentences tell it; (C) a count, also in words
       with: '0 of 270'                           # words that a page telling it must hold, too
 
-A place is a page, the file of a build, a notebook's prose, a statement of the register, or, in the
-records of a run, a headline, caption, alternative text, note on a value or finding. What a run of
-one profile says is compared with that profile's value; what a page says, with the run that the
-pages show. A sentence that names another profile (`default`, `hour`, `models`) is compared with
-that one's.
+A place is a page, the file of a build, a notebook's prose, a statement of the register, or a text
+in the record of a run. What a run says is compared with the value of its profile; what a page says,
+with the run that pages show, or of the profile that the sentence names.
 
-And a number has a source: what reads like a result, a count of four digits or more, in headlines
-and captions any number of four digits or with three and a point, is recorded by some run, printed
-by a paper, or a listed fact. What one page, table or record must keep to by itself:
-`compendium.accounts`.
+And a number has a source: what reads like a result is recorded by some run, printed by a paper, or
+a listed fact. What a page, table or record must keep to by itself: `compendium.accounts`.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -36,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from compendium import accounts, claims, codebase, paths, profiles, runs
@@ -43,23 +38,13 @@ from compendium.runs import NotebookRun, all_committed
 
 _FIELDS = {"id", "of", "is", "alike", "said", "with"}
 # pages outside of docs/, and files that say what a page says, too
-_MORE = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "CITATION.cff",
-    "Makefile",
-    "pyproject.toml",
-    "data/README.md",
-    "report/story/story.html",
-)
-_UNITS = (
-    "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_WORDS = {word: n for n, word in enumerate(_UNITS)} | {
-    word: 10 * n for n, word in enumerate(_TENS, 2)
-}
+_MORE = "README.md CONTRIBUTING.md CITATION.cff Makefile pyproject.toml data/README.md".split()
+_MORE += ["report/story/story.html"]
+_UNITS = "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+_UNITS += " fifteen sixteen seventeen eighteen nineteen"
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_WORDS = {word: n for n, word in enumerate(_UNITS.split())}
+_WORDS |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
 _WORD = rf"(?:{'|'.join(_WORDS)})"
 _SPELLED = rf"\b(?i:{_WORD}(?:[- ](?:{_WORD}|hundred|thousand))*)\b"
 _COUNT = rf"(?<![\d.,])\d[\d,]*(?![\d%])(?!\.\d)|{_SPELLED}"
@@ -76,9 +61,7 @@ _PRECISE = re.compile(
 
 @dataclass(frozen=True)
 class Place:
-    """A text that may tell quantities: where it stands, and in the records of which profile
-    (empty: a page).
-    """
+    """A text that may tell quantities: where it stands, of which profile's run (empty: a page)."""
 
     name: str
     profile: str
@@ -103,9 +86,7 @@ class Telling:
 
 
 def quantities() -> list[dict[str, Any]]:
-    """The entries of `quantities.yaml`; ValueError when one has an unknown field, lacks one, or has
-    the name of another.
-    """
+    """The entries of `quantities.yaml`; ValueError when one does not fit, or has another's name."""
     path = paths.root() / "data" / "reference" / "quantities.yaml"
     entries = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
     for entry in entries:
@@ -168,9 +149,7 @@ def faults() -> list[str]:
 
 
 def unsourced() -> list[str]:
-    """Numbers that read like results, and that no run recorded, no paper printed and no entry
-    states.
-    """
+    """Numbers that read like results, and that no run, paper or entry states."""
     shown, root = committed_runs(), paths.root()
     known: list[float] = [
         float(e["is"]) for e in quantities() if isinstance(e.get("is"), int | float)
@@ -182,8 +161,8 @@ def unsourced() -> list[str]:
     for run in shown:
         known += _numbers([value["value"] for value in run.record["values"].values()])
         known += _numbers([row["evidence"] for row in run.record["claims"]])
-    written = {page: page.read_text(encoding="utf-8") for page in root.glob("docs/*.md")}
-    written |= {page: page.read_text(encoding="utf-8") for page in root.glob("README.md")}
+    pages = [*root.glob("docs/*.md"), *root.glob("README.md")]
+    written = {page: page.read_text(encoding="utf-8") for page in pages}
     written |= {notebook: _prose(notebook) for notebook in root.glob("notebooks/**/*.ipynb")}
     texts: list[tuple[str, re.Pattern[str], str, list[float]]] = [
         (path.relative_to(root).as_posix(), _LONG, _GENERATED.sub(" ", text), [])
@@ -246,21 +225,14 @@ def places(pages: Mapping[Path, str] | None = None) -> Iterator[Place]:
 
 
 def render(pages: Mapping[Path, str] | None = None) -> str:
-    """The committed list as CSV, `data/reference/quantity_places.csv`: each quantity, and every
-    place that tells it; `pages` go before what lies at their paths.
-    """
+    """`data/reference/quantity_places.csv`, each quantity and who tells it; `pages` as `places`."""
     told = dict.fromkeys((one.quantity, one.place) for one in tellings(pages))
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("quantity", "place"))
-    rows.writerows(told)
-    return text.getvalue()
+    table = pd.DataFrame(list(told), columns=["quantity", "place"])
+    return table.to_csv(index=False, lineterminator="\n")
 
 
 def value_of(what: str, profile: str) -> float | None:
-    """A number that the committed run of a profile recorded, by its address (`runs.recorded`); None
-    where there is none.
-    """
+    """A number that a committed run recorded, by its address (`runs.recorded`), or None."""
     try:
         found = runs.recorded(what, (profile,))
     except (KeyError, FileNotFoundError):
@@ -271,7 +243,6 @@ def value_of(what: str, profile: str) -> float | None:
 
 
 def _value(entry: Mapping[str, Any], profile: str) -> float | str | None:
-    """What an entry's quantity is in a profile."""
     return entry["is"] if "is" in entry else value_of(entry["of"], profile)
 
 

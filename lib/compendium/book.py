@@ -1,17 +1,16 @@
 """What a notebook found: tables, figures, values and claims, written with everything needed to
 judge and repeat them.
 
-Committed per run, under `results/<profile>/<notebook>/`: the tables as CSV, and `record.json` with
-parameters, data sources, package versions, device, values and claims. Commit, wall time and host
-change at each run, so they go to `executed/<profile>/<notebook>.json`, which git ignores: an
-identical rerun leaves the repository clean. A run on stand-in data writes into a `stand-in`
-subfolder of its own, never over results from real data; so does a run that lacks a source of the
-committed one.
+Committed per run, under `results/<profile>/<notebook>/`: the tables as CSV, and `record.json`. What
+changes at each run goes to `executed/<profile>/<notebook>.json`, which git ignores: an identical
+rerun leaves the repository clean. A run on stand-in data, or without a source of the committed one,
+writes into a subfolder `stand-in`, never over results from real data.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import json
 import logging
@@ -49,11 +48,9 @@ _PACKAGES = "numpy scipy pandas matplotlib sympy highspy scikit-learn torch onnx
 
 
 def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = ()) -> Run:
-    """Open the record of a notebook by its name (`10_braid_counts`). Of its `globals()` the names
-    are recorded that its cell tagged `parameters` assigns, and `profile` is read; one stand-in
-    among the sources of its data sends all results to the subfolder `stand-in`.
-
-    ValueError when a parameter of the notebook is missing from `variables`.
+    """Open the record of a notebook by its name (`10_braid_counts`), with what its `globals()` say
+    of `profile` and of the names that its cell tagged `parameters` assigns; ValueError when one of
+    these is missing.
     """
     _record_reads()
     names = parameter_defaults(paths.notebook(name))
@@ -65,11 +62,8 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
 
 
 class Run:
-    """The open record of one notebook; `open_book` makes it, `save` closes it.
-
-    `noise` is the size of what is rounding, relative to numbers above one: those that differ from
-    the recorded ones by less say the same. A notebook sets it higher where a search that stopped
-    leaves more of a zero.
+    """The open record of one notebook; `open_book` makes it, `save` closes it. `noise` is the size
+    of what is rounding, relative to numbers above one: more where a stopped search leaves more.
     """
 
     noise: float = rounding.ABSOLUTE
@@ -79,7 +73,11 @@ class Run:
     ):
         self.name, self.profile, self.parameters, self.sources = name, profile, parameters, sources
         self.stand_in = any(source.stand_in for source in sources)
-        absent = [] if self.stand_in else _absent(name, profile, sources)
+        absent = list[str]()  # sources of the committed results, which this run must not replace
+        committed = paths.results_dir(profile, name) / "record.json"
+        if not self.stand_in and profile in profiles.COMMITTED and committed.is_file():
+            known = json.loads(committed.read_text(encoding="utf-8"))["sources"]
+            absent = sorted({source["name"] for source in known} - {s.name for s in sources})
         if absent:
             told = "%s: %s is not there, of which the committed results know; what this run finds "
             told += "goes beside them, into %s (delete their record.json if it is no longer read)"
@@ -94,13 +92,10 @@ class Run:
         self._started = time.time()
 
     def table(self, name: str, frame: pd.DataFrame, caption: str = "") -> pd.DataFrame:
-        """Write a table as CSV and return it, so that the cell also shows it. The index is written
-        only when it is named.
-        """
+        """Write a table as CSV, its index if it is named, and return it for the cell to show."""
         if not isinstance(frame, pd.DataFrame):
-            raise TypeError(
-                f"table {name!r} must be a pandas DataFrame, not {type(frame).__name__}"
-            )
+            kind = type(frame).__name__
+            raise TypeError(f"table {name!r} must be a pandas DataFrame, not {kind}")
         self.results.mkdir(parents=True, exist_ok=True)
         named = any(level is not None for level in frame.index.names)
         text = frame.to_csv(index=named, float_format=_FLOAT_FORMAT, lineterminator="\n")
@@ -117,9 +112,9 @@ class Run:
         alt: str,
         sources: Iterable[Source] | None = None,
     ) -> None:
-        """Write a figure as PNG and, outside the smoke profile, as PDF, with its data sources
-        printed under it and its parameters in the metadata. `alt` is what somebody who cannot see
-        it needs to know, `sources` what *it* shows, where that is not all that the notebook read.
+        """Write a figure as PNG and, outside the smoke profile, as PDF, with its sources printed
+        under it. `alt` is what somebody who cannot see it needs to know, `sources` what *it* shows,
+        where that is not all that the notebook read.
         """
         from compendium import style
 
@@ -145,11 +140,8 @@ class Run:
         return value
 
     def claim(self, id: str, **evidence: Any) -> None:
-        """Judge a claim of the register by its rule from the evidence; record verdict, evidence and
-        finding, and show verdict and finding, wherever in a cell the call stands. Evidence is a
-        number, truth value or text for each name of the rule; None where something could not be
-        measured.
-
+        """Judge a claim of the register from the evidence: a number, truth value or text for each
+        name of its rule, None where something could not be measured; record and show what came out.
         ValueError when the register has no such claim, or evidence is missing, misspelt or NaN.
         """
         judgement = claims.load()[id].rule.judge(id, evidence, stand_in=self.stand_in)
@@ -161,9 +153,8 @@ class Run:
         return self._claims[id].verdict
 
     def conclude(self, seen: str) -> None:
-        """Write the record, and show as the notebook's last words what was seen: Markdown, its
-        numbers and verdicts filled in by the caller, so that it is true of this run, whatever data
-        it read.
+        """Write the record, and show what was seen: Markdown, its numbers and verdicts filled in by
+        the caller, so that it is true of this run, whatever data it read.
         """
         self.save()
         _show(f"## What we see\n\n{seen.strip()}")
@@ -171,13 +162,15 @@ class Run:
     def save(self) -> None:
         """Write `record.json` and the note on this execution; on a stand-in, say so."""
         self.results.mkdir(parents=True, exist_ok=True)
+        torch = sys.modules.get("torch")  # not imported to ask: that takes seconds
+        cuda = torch is not None and torch.cuda.is_available()
         record = {
             "notebook": self.name,
             "profile": self.profile,
             "parameters": {key: _plain(value) for key, value in self.parameters.items()},
             "sources": [asdict(source) for source in self.sources],
             "versions": _versions(),
-            "device": _device(),
+            "device": torch.cuda.get_device_name() if torch and cuda else "cpu",
             "values": self._values,
             "claims": [_plain(asdict(claim)) for claim in self._claims.values()],
             "tables": self._tables,
@@ -199,25 +192,23 @@ class Run:
         write_text(paths.executed_dir(self.profile) / f"{self.name}.json", _json(execution))
         if self.stand_in:
             names = ", ".join(source.name for source in self.sources if source.stand_in)
-            _show(
-                f"**This run read a stand-in ({names}):** where prose describes real data, its "
-                f"numbers are not those of this run, and no experiment is judged."
-            )
+            told = "the numbers of prose that describes real data are not those of this run"
+            said = f"**This run read a stand-in ({names}):** {told}, and no experiment is judged."
+            _show(said)
 
 
 @functools.cache
 def _record_reads() -> None:
-    """Note every file that this process opens for reading from now on: what it reads of other
-    notebooks' results and of the reference data is seen, not declared, so that missing edges come
-    to light.
+    """Note every file that this process opens for reading from now on: what it reads of results and
+    reference data is seen, not declared, so that missing edges come to light.
     """
-    sys.addaudithook(_on_open)
 
+    def on_open(event: str, arguments: tuple[Any, ...]) -> None:
+        reading = event == "open" and not set(str(arguments[1] or "r")) & set("wax+")
+        if reading and isinstance(arguments[0], str):
+            _opened.add(arguments[0])
 
-def _on_open(event: str, arguments: tuple[Any, ...]) -> None:
-    reading = event == "open" and not set(str(arguments[1] or "r")) & set("wax+")
-    if reading and isinstance(arguments[0], str):
-        _opened.add(arguments[0])
+    sys.addaudithook(on_open)
 
 
 def _reads() -> list[str]:
@@ -237,21 +228,8 @@ def _show(markdown: str) -> None:
         display(Markdown(markdown))
 
 
-def _absent(name: str, profile: str, sources: tuple[Source, ...]) -> list[str]:
-    """Sources of the committed results that this run has not: it shows less than they do, and must
-    not replace them.
-    """
-    record = paths.results_dir(profile, name) / "record.json"
-    if profile not in profiles.COMMITTED or not record.is_file():
-        return []
-    known = [source["name"] for source in json.loads(record.read_text(encoding="utf-8"))["sources"]]
-    return sorted(set(known) - {source.name for source in sources})
-
-
 def parameter_defaults(notebook: Path) -> dict[str, Any]:
-    """Names and default values in the cell tagged `parameters`; the values are literals, read
-    without running anything.
-    """
+    """Names and default values in the cell tagged `parameters`, read as literals."""
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         if "parameters" not in cell["metadata"].get("tags", []):
             continue
@@ -268,8 +246,7 @@ def parameter_defaults(notebook: Path) -> dict[str, Any]:
 
 def find_results(name: str, profile: str) -> Path:
     """Folder of a notebook's results: what ran last in this clone, else the committed run; the
-    profile first, then what it builds on. FileNotFoundError when the notebook has never run: the
-    message says how to run it.
+    profile first, then what it builds on. FileNotFoundError when the notebook has never run.
     """
     for other in profiles.lineage(profile):
         execution = paths.executed_dir(other) / f"{name}.json"
@@ -280,16 +257,12 @@ def find_results(name: str, profile: str) -> Path:
         for folder in (paths.results_dir(other, name), paths.results_dir(other, name) / STAND_IN):
             if (folder / "record.json").is_file():
                 return folder
-    raise FileNotFoundError(
-        f"no results of notebook {name} in profile {profile!r}: run `make {name} "
-        f"PROFILE={profiles.lineage(profile)[-1]}` first"
-    )
+    again = f"run `make {name} PROFILE={profiles.lineage(profile)[-1]}` first"
+    raise FileNotFoundError(f"no results of notebook {name} in profile {profile!r}: {again}")
 
 
 def load_table(name: str, table: str, profile: str) -> pd.DataFrame:
-    """A table that an earlier notebook recorded. FileNotFoundError when the notebook never ran, or
-    recorded no such table (the message lists those it has).
-    """
+    """A table that an earlier notebook recorded; FileNotFoundError when there is none."""
     path = find_results(name, profile) / f"{table}.csv"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.csv"))) or "none"
@@ -308,9 +281,7 @@ def load_sources(name: str, profile: str) -> list[Source]:
 
 
 def _plain(value: Any) -> Any:
-    """A JSON-serialisable equal of a number, text or flat container; non-finite floats become
-    text.
-    """
+    """What JSON can hold of a number, text or container; non-finite floats become text."""
     if hasattr(value, "item") and getattr(value, "size", 1) == 1:
         value = value.item()
     if isinstance(value, float):
@@ -327,24 +298,13 @@ def _plain(value: Any) -> Any:
 def _versions() -> dict[str, str]:
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for package in _PACKAGES:
-        try:
+        with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package).partition("+")[0]
-        except PackageNotFoundError:
-            continue
     return found
 
 
-def _device() -> str:
-    # asked only when the notebook itself uses torch: importing it takes seconds
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return "cpu"
-
-
 def _commit() -> str:
-    # Without the filter that strips notebooks: git would start it for each of them, after a clone
-    # in every run, which took ten seconds. Outputs saved into a notebook count as a change here.
+    # without the filter that strips notebooks, which git would start for each: ten seconds a run
     command = "git -c filter.nbstripout.clean= describe --always --dirty".split()
     try:
         said = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, timeout=10)

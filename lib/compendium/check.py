@@ -37,10 +37,8 @@ _FIELDS = set("id title paper ours keys paper_column our_column tolerance except
 
 @dataclass(frozen=True)
 class Comparison:
-    """One number of a paper beside ours, of an entry of the specification.
-
-    `verdict` is `equal`, `explained` (a listed difference within its range) or `DIFFERENT`
-    (everything that fails).
+    """One number of a paper beside ours. `verdict` is `equal`, `explained` (a listed difference
+    within its range) or `DIFFERENT` (everything that fails).
     """
 
     entry: dict[str, Any]
@@ -56,10 +54,9 @@ def specification() -> list[dict[str, Any]]:
     path = paths.root() / "data" / "reference" / "comparisons.yaml"
     entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
     for entry in entries:
-        if odd := sorted(set(entry) - _FIELDS):
-            raise ValueError(f"{path.name}, {entry.get('id')}: unknown field {', '.join(odd)}")
-        if missing := sorted(_FIELDS - {"exceptions"} - set(entry)):
-            raise ValueError(f"{path.name}, {entry.get('id')}: missing field {', '.join(missing)}")
+        if odd := sorted((set(entry) ^ _FIELDS) - {"exceptions"}):
+            told = f"unknown or missing field {', '.join(odd)}"
+            raise ValueError(f"{path.name}, {entry.get('id')}: {told}")
     return entries
 
 

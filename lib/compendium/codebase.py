@@ -1,12 +1,9 @@
 """The code behind a computation: the modules of this repository that it reaches through imports,
 hashed without their prose.
 
-Imports are read from the syntax tree, at any depth of the code, and followed inside `lib/`. A name
-imported from a package is followed to the module that defines it, so that one name of a chapter
-does not stand for the whole chapter; a package that is imported as such stands for all it imports.
-Comments, docstrings and layout do not count: an edit of prose changes no hash.
-
-Standard library only: make asks this module for its edges before any environment exists.
+Imports are read at any depth and followed inside `lib/`. A name imported from a package is followed
+to the module that defines it, so that one name of a chapter does not stand for the whole chapter.
+Comments, docstrings and layout do not count.
 """
 
 from __future__ import annotations
@@ -82,9 +79,7 @@ def imported(tree: ast.Module, lib: Path | None = None, package: str = "") -> se
 
 
 def foreign(paths: Iterable[Path]) -> set[str]:
-    """Top-level names of everything that files import from outside: `numpy`, `torch`, and the
-    standard library.
-    """
+    """Top-level names of what files import from outside: `numpy`, and the standard library."""
     found: set[str] = set()
     for path in paths:
         for node in _executed(parse(path)):
@@ -113,8 +108,8 @@ def digest(path: Path) -> str:
 
 
 def drawing_digest(notebook: Path) -> str:
-    """Sixteen hexadecimal digits of the code that draws a notebook's figures, prose left out: what
-    it imports of drawing, and its own functions `draw_...` and `sketch_...`.
+    """Sixteen hexadecimal digits of the code that draws a notebook's figures: what it imports of
+    drawing, and its own functions `draw_...` and `sketch_...`, prose left out.
     """
     tree = parse(notebook)
     drawing = {name: path for name, path in reached(imported(tree)).items() if ".drawing" in name}
@@ -133,9 +128,7 @@ def digest_of(lines: Iterable[str]) -> str:
 
 @while_unchanged
 def parse(path: Path) -> ast.Module:
-    """The syntax tree of a module, or of the code cells of a notebook; shared between callers, who
-    leave it as it is.
-    """
+    """The syntax tree of a module or of a notebook's code; shared, so to be left as it is."""
     return _read(path)
 
 
@@ -154,8 +147,8 @@ def cells(notebook: Path, kind: str = "code") -> dict[int, str]:
 def calls(
     tree: ast.AST, *names: str
 ) -> Iterator[tuple[str, str | None, dict[str | None, ast.expr]]]:
-    """Calls of functions or methods of such names (`book.figure("name", alt="...")`): the name, the
-    first argument where that is a text, and keywords, None for what a mapping gives.
+    """Calls of functions or methods of such names: the name, the first argument where that is a
+    text, and keywords, None for what a mapping gives.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):

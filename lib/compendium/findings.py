@@ -1,15 +1,12 @@
-"""Findings: the register's claims with what recorded evidence makes of them.
+"""Findings: the register's claims with what recorded evidence makes of them, by the rules of today.
 
-Verdicts are computed here from the evidence in the records, by the rules of today: a rule that
-changes needs no new run. Rows that share a root count once: a cause that shows in five places is
-one finding.
+Rows that share a root count once: a cause that shows in five places is one finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -28,9 +25,7 @@ _COLUMNS = "id paper place kind root statement verdict finding note notebook".sp
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim and its judgement, from which profile, and why beside the committed results, where
-    that is so.
-    """
+    """A claim and its judgement, from which profile, and why it stands aside, where it does."""
 
     claim: Claim
     judgement: Judgement
@@ -41,21 +36,14 @@ class Finding:
     def verdict(self) -> str:
         return self.judgement.verdict
 
-    @property
-    def counts_as(self) -> str:
-        """What rows must share to count once: the root, where there is one."""
-        return self.claim.root or self.claim.id
-
 
 def of_run(profile: str) -> tuple[list[Finding], list[str]]:
-    """Findings of what ran last in a profile (else of its committed run), and what is wrong, one
-    sentence each.
-    """
+    """Findings of what ran last in a profile (else of its committed run), and what is wrong."""
     return of(all_last(profile))
 
 
 def of_committed(shown: tuple[str, ...] = SHOWN) -> tuple[list[Finding], list[str]]:
-    """Findings of the committed runs that pages show, and what is wrong, one sentence each."""
+    """Findings of the committed runs that pages show, and what is wrong."""
     return of(all_committed(shown))
 
 
@@ -66,9 +54,7 @@ def table(findings: Iterable[Finding]) -> pd.DataFrame:
 
 
 def beside_larger(found: Iterable[Finding], profile: str) -> pd.DataFrame:
-    """One row a claim of which the committed run of a larger profile knows: the verdict here, and
-    verdict and finding there.
-    """
+    """One row a claim that a committed run of a larger profile knows: verdicts here and there."""
     here = {finding.claim.id: finding.verdict for finding in found}
     larger, _ = of_committed(profiles.larger(profile))
     rows = [
@@ -80,10 +66,8 @@ def beside_larger(found: Iterable[Finding], profile: str) -> pd.DataFrame:
 
 
 def count(findings: Iterable[Finding]) -> pd.DataFrame:
-    """How many findings of each kind have each verdict; rows of one kind that share root and
-    verdict count once.
-    """
-    distinct = {(f.claim.kind, f.verdict, f.counts_as) for f in findings}
+    """How many findings of each kind have each verdict; rows of one root and verdict count once."""
+    distinct = {(f.claim.kind, f.verdict, f.claim.root or f.claim.id) for f in findings}
     known = [(kind, verdict) for kind, verdicts in VERDICTS.items() for verdict in verdicts]
     rows = [(*one, sum(d[:2] == one for d in distinct)) for one in known]
     return pd.DataFrame(rows, columns=["kind", "verdict", "claims"])
@@ -99,9 +83,7 @@ def by_root(findings: Iterable[Finding], register: Register) -> dict[str, list[F
 
 
 def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
-    """Findings of some notebooks' runs, in the register's order, and what is wrong, one sentence
-    each.
-    """
+    """Findings of some runs, in the register's order, and what is wrong, one sentence each."""
     register = claims.load()
     found: dict[str, Finding] = {}
     faults: list[str] = []
@@ -110,12 +92,11 @@ def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
         for row in run.record["claims"]:
             claim = register.claims.get(row["id"])
             if claim is None or claim.notebook != run.name:
-                faults.append(
-                    f"{run.name} recorded {row['id']} in profile {run.profile}, which is not "
-                    f"its claim any more: {again}"
-                )
+                fault = f"{run.name} recorded {row['id']} in profile {run.profile}"
+                faults.append(f"{fault}, which is not its claim any more: {again}")
                 continue
-            evidence = {key: _number(value) for key, value in row.get("evidence", {}).items()}
+            told = row.get("evidence", {}).items()  # JSON has no infinity: records hold it as text
+            evidence = {k: float(v) if v in ("inf", "-inf") else v for k, v in told}
             try:
                 judgement = claim.rule.judge(claim.id, evidence, stand_in=run.stand_in)
             except ValueError as error:
@@ -125,24 +106,15 @@ def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
     return [found[id] for id in register if id in found], faults
 
 
-def _number(value: Any) -> Any:
-    """JSON has no infinity: records hold it as text."""
-    return float(value) if value in ("inf", "-inf") else value
-
-
 def baseline(findings: Iterable[Finding]) -> str:
-    """The content of `verdicts.csv`: verdict and finding of every claim that was judged on real and
-    whole data.
-    """
+    """The content of `verdicts.csv`: every claim that was judged on real and whole data."""
     frame = table(f for f in findings if not f.aside)
     return frame[["id", "verdict", "finding"]].to_csv(index=False, lineterminator="\n")
 
 
 def changes(profile: str) -> tuple[list[str], str]:
     """Claims whose verdict differs from the committed one, a sentence each, and a line of counts.
-
-    Findings on stand-in or incomplete data are not compared: the committed verdicts are those of
-    real and whole data.
+    Findings on stand-in or incomplete data are not compared.
     """
     findings, faults = of_run(profile)
     committed = paths.results_dir(profile, "verdicts.csv")

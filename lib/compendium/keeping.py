@@ -1,22 +1,15 @@
 """What takes long is computed once and kept, under a key of its inputs, its parameters and the code
 that computes it.
 
-A `Shelf` keeps things of one kind in a folder. `shelf.keep(compute, *arguments, label=...)` returns
-`compute(*arguments)`: read where it was computed before by the same code from the same arguments,
-else computed and written. The key covers
+`shelf.keep(compute, *arguments, label=...)` returns `compute(*arguments)`: read where the same code
+computed it from the same arguments, else computed and written. The key covers function and
+arguments (by their content), the code of the function's module, of its arguments' classes and of
+everything in `lib/` that they import, and the versions of the packages which that code imports.
 
-* the function and its arguments: dataclasses and containers by their entries, arrays and texts by
-  their SHA-256;
-* the code: the function's module, the modules of its arguments' classes, and everything in `lib/`
-  that they import (`compendium.codebase`);
-* the versions of the packages which that code imports.
-
-An entry is a folder `LABEL-KEY` with the files that the shelf's `write` made and `made.json`: who
-made them, from what, by which code, and the files' hashes. Entries appear complete or not at all
-(written aside, synced, renamed). One that is damaged is set aside, computed again, and said so;
-when something is computed that a label had before, the log says what has changed. `LABEL.json`
-points at the entry made or read last, which `recall` returns. Everything here may be deleted at any
-time.
+An entry is a folder `LABEL-KEY` with what the shelf's `write` made and `made.json`: from what, by
+which code, and the files' hashes. It appears complete or not at all; one that is damaged is set
+aside and computed again. `LABEL.json` points at the entry made or read last, which `recall`
+returns. Everything here may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -54,15 +47,12 @@ class Shelf(Generic[_T]):
         self, compute: Callable[..., _T], *arguments: Any, label: str, resumes: bool = False
     ) -> _T:
         """`compute(*arguments)`, read where it is kept. `compute` is a function of a module in
-        `lib/` to which equal arguments (numbers, texts, arrays, containers and dataclasses of them)
-        give equal results; `label` names the entry for readers.
-
-        With `resumes`, `compute` takes a keyword `checkpoint`: a path that it may write its state
-        to and read it from, so that a run that was killed goes on. The path carries the key: a run
-        never goes on from a state of other code.
+        `lib/` to which equal arguments give equal results; `label` names the entry for readers.
+        With `resumes` it takes a keyword `checkpoint`: a path for its state, which carries the key,
+        so that a run that was killed goes on.
 
         TypeError when an argument cannot be described by its content; OSError when the folder
-        cannot be written: the message names it, and nothing half-written stays.
+        cannot be written, where nothing half-written stays.
         """
         making = Making.of(compute, arguments)
         entry = self._entry(label, making.key)
@@ -88,8 +78,7 @@ class Shelf(Generic[_T]):
 
     def recall(self, label: str, maker: str) -> _T:
         """What was kept last under a label by the notebook `maker`. FileNotFoundError when there is
-        none, it is damaged, or the code that made it has changed: the message says which, and what
-        to run.
+        none, it is damaged, or the code that made it has changed.
         """
         pointer = self.folder / f"{label}.json"
         where = f"{self.folder.name}/{label}"
@@ -154,9 +143,7 @@ class Shelf(Generic[_T]):
                 )
 
     def _why(self, label: str, making: Making) -> str:
-        """What has changed since the same was computed before, from the same arguments; empty when
-        it was not.
-        """
+        """What changed since the same was computed; empty when it was not, or nothing did."""
         pattern = re.compile(re.escape(label) + r"-[0-9a-f]{16}")
         made = [path for path in self.folder.glob(f"{label}-*") if pattern.fullmatch(path.name)]
         made = [path for path in made if (path / "made.json").is_file()]

@@ -1,6 +1,4 @@
-"""What decides a computed thing: a function, its arguments, its code, and the packages under it.
-Their hash is the key under which it is kept.
-"""
+"""What decides a computed thing and, hashed, is its key: function, arguments, code, packages."""
 
 from __future__ import annotations
 
@@ -56,17 +54,14 @@ class Making:
         return dict(vars(self))
 
     def changed_since_start(self) -> str:
-        """A module that is loaded and whose file is younger than this process; empty when there is
-        none.
-        """
+        """A loaded module whose file is younger than this process; empty when there is none."""
         loaded = ((name, codebase.find(name)) for name in self.code if name in sys.modules)
         return next((name for name, file in loaded if file and file.stat().st_mtime > _STARTED), "")
 
 
 def describe(value: Any) -> Any:
-    """What JSON can hold of a value: itself where it is short, its type, size and SHA-256 where it
-    is not. TypeError for what has no content to describe (a path, a function, an open file) and no
-    method `fingerprint` that does.
+    """What JSON can hold of a value: itself, or type, size and SHA-256 where it is long. TypeError
+    for what has no content to describe (a path, a function) and no method `fingerprint`.
     """
     if value is None or isinstance(value, bool | int):
         return value

@@ -24,9 +24,7 @@ _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==")
 
 
 def declared(extras: Iterable[str] | None = None, top: Path = TOP) -> dict[str, str]:
-    """Packages with their bounds: the core and some extras, or all of them; ValueError when there
-    is no such extra: the message lists those there are.
-    """
+    """Packages with their bounds: the core and some extras, or all; ValueError at one unknown."""
     text = (top / "pyproject.toml").read_text(encoding="utf-8")
     project: dict[str, Any] = tomllib.loads(text)["project"]
     groups = project["optional-dependencies"]
@@ -35,27 +33,30 @@ def declared(extras: Iterable[str] | None = None, top: Path = TOP) -> dict[str, 
         lost, known = ", ".join(unknown), ", ".join(groups)
         raise ValueError(f"there is no extra {lost} in pyproject.toml; there are {known}")
     wanted = [*project["dependencies"], *(entry for extra in chosen for entry in groups[extra])]
-    return dict(_split(entry) for entry in wanted)
+    split = (re.fullmatch(r"([\w.-]+)(.*)", entry, re.ASCII) for entry in wanted)
+    return {match[1].lower(): match[2].replace(" ", "") for match in split if match}
 
 
 def part(extras: Iterable[str], top: Path = TOP) -> str:
     """The part of `requirements.lock` that the core and some extras want, with its hashes;
-    ValueError when a package is not in the lock: the message says how to renew it.
+    ValueError when a package is not in the lock.
     """
     entries = _entries((top / "requirements.lock").read_text(encoding="utf-8"))
     found = {name for name in declared(extras, top) if name not in OUTSIDE_THE_LOCK}
     if missing := sorted(found - entries.keys()):
         raise ValueError(f"requirements.lock lacks {', '.join(missing)}: run `make lock`")
-    while more := {
-        name for name, text in entries.items() if name not in found and _wanted_by(text) & found
-    }:
+    wanting = {  # the `# via` comments of an entry
+        name: {via.lower() for via in re.findall(r"(?m)^ *#(?: via)? +(\S+)$", text)}
+        for name, text in entries.items()
+    }
+    while more := {name for name, by in wanting.items() if name not in found and by & found}:
         found |= more
     return "".join(text for name, text in entries.items() if name in found)
 
 
 def torch_origin(top: Path = TOP) -> dict[str, str]:
-    """Version, file, SHA-256 and index of the PyTorch that `make env` installed, which the lock
-    does not fix; empty when pip left no report.
+    """Version, file, SHA-256 and index of the PyTorch that `make env` installed; empty when pip
+    left no report.
     """
     report = top / ".venv" / "torch.json"
     if not report.is_file():
@@ -73,16 +74,8 @@ def torch_origin(top: Path = TOP) -> dict[str, str]:
     return {}
 
 
-def _split(requirement: str) -> tuple[str, str]:
-    match = re.fullmatch(r"([A-Za-z0-9_.-]+)(.*)", requirement)
-    assert match is not None, requirement
-    return match[1].lower(), match[2].replace(" ", "")
-
-
 def _entries(lock: str) -> dict[str, str]:
-    """Name -> its lines, in the order of the lock; a package may have several versions, for several
-    Pythons.
-    """
+    """Name -> its lines, in the order of the lock; of all versions, for several Pythons."""
     found: dict[str, str] = {}
     name = ""
     for line in lock.splitlines(keepends=True):
@@ -91,13 +84,6 @@ def _entries(lock: str) -> dict[str, str]:
         if name:
             found[name] = found.get(name, "") + line
     return found
-
-
-def _wanted_by(text: str) -> set[str]:
-    """Packages in the `# via` comment of an entry."""
-    lines = (line.strip() for line in text.splitlines())
-    comments = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
-    return {comment.removeprefix("via").strip().lower() for comment in comments} - {""}
 
 
 def main(arguments: list[str]) -> int:

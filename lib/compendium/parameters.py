@@ -36,8 +36,8 @@ class ParameterError(ValueError):
 
 
 def read(name: str, profile: str) -> dict[str, Any]:
-    """Parameters of one notebook in one profile, checked. ParameterError when the file or the
-    profile is missing, or a parameter is unknown, missing or of another type than its default.
+    """Parameters of one notebook in one profile. ParameterError when file or profile is missing, or
+    a parameter is unknown, missing or of another type than its default.
     """
     expected = defaults_of(paths.notebook(name))
     if INJECTED not in expected:
@@ -45,26 +45,26 @@ def read(name: str, profile: str) -> dict[str, Any]:
     del expected[INJECTED]
     columns = "default" if profiles.is_own(profile) else profile
     if columns not in profiles.BUILT_IN:
-        raise ParameterError(
-            f"there is no profile {profile!r}: choose one of {', '.join(profiles.BUILT_IN)}, or "
-            f"write params/own/{profile}.yaml and take PROFILE=own/{profile}"
-        )
+        known, own = ", ".join(profiles.BUILT_IN), f"own/{profile}"
+        choose = f"choose one of {known}, or write params/{own}.yaml and take PROFILE={own}"
+        raise ParameterError(f"there is no profile {profile!r}: {choose}")
     path = paths.params_file(name)
     where = f"params/{path.name}"
     if not path.is_file():
         raise ParameterError(f"{where} does not exist: it has a row for each parameter")
-    rows = _mapping(path, where)
-    _same_names(rows, expected, where)
-    values = {row: _column(value, columns, f"{where}: {row}") for row, value in rows.items()}
-    if missing := [key for key in expected if key not in values]:
+    rows = _mapping(path, where).items()
+    values = {row: _column(value, columns, f"{where}: {row}") for row, value in rows}
+    given = _fitting(values, expected, where)
+    if missing := [key for key in expected if key not in given]:
         raise ParameterError(f"{where}: missing parameter {', '.join(missing)}")
-    given = {key: _fit(values[key], expected[key], f"{where}: {key}") for key in values}
-    return given | _own(name, profile, expected) if profiles.is_own(profile) else given
+    if profiles.is_own(profile):
+        given |= _fitting(_own(profile).get(name) or {}, expected, f"params/{profile}.yaml: {name}")
+    return given
 
 
 def override(text: str, name: str) -> dict[str, Any]:
-    """Values of `PARAMS="classes=500 dimensions=[2,4] sentence='two words'"`, checked against the
-    notebook. ParameterError when the text is no list of NAME=VALUE, or a name or type does not fit.
+    """Values of `PARAMS="classes=500 dimensions=[2,4] sentence='two words'"` for a notebook.
+    ParameterError when the text is no list of NAME=VALUE, or a name or type does not fit.
     """
     expected = defaults_of(paths.notebook(name))
     expected.pop(INJECTED, None)
@@ -83,14 +83,11 @@ def override(text: str, name: str) -> dict[str, Any]:
             found[key] = value
         if isinstance(expected.get(key), str) and not isinstance(found[key], str):
             found[key] = value  # `start=10` is the text 10 where a text is asked for
-    _same_names(found, expected, "PARAMS")
-    return {key: _fit(value, expected[key], f"PARAMS: {key}") for key, value in found.items()}
+    return _fitting(found, expected, "PARAMS")
 
 
 def defaults_of(notebook: Path) -> dict[str, Any]:
-    """Names and default values of a notebook's parameters; ParameterError when there is no such
-    notebook: the message lists those there are.
-    """
+    """Names and defaults of a notebook's parameters; ParameterError when there is none such."""
     if not notebook.is_file():
         known = ", ".join(sorted(path.stem for path in notebook.parent.glob("*.ipynb")))
         raise ParameterError(f"there is no notebook {notebook.stem}; there are {known}")
@@ -98,16 +95,14 @@ def defaults_of(notebook: Path) -> dict[str, Any]:
 
 
 def check(profile: str) -> None:
-    """Check every notebook's parameters in a profile; ParameterError when parameters do not fit, or
-    a file belongs to no notebook.
-    """
+    """ParameterError when a notebook's parameters do not fit, or a file belongs to no notebook."""
     names = {path.stem for path in paths.notebooks()}
     files = {path.stem for path in paths.params_file("x").parent.glob("*.yaml")}
     if stray := sorted(files - names):
         raise ParameterError(f"params has files without a notebook: {', '.join(stray)}")
     for name in sorted(names):
         read(name, profile)
-    if profiles.is_own(profile) and (odd := sorted({*_mapping(*_own_file(profile))} - names)):
+    if profiles.is_own(profile) and (odd := sorted({*_own(profile)} - names)):
         raise ParameterError(f"params/{profile}.yaml: there is no notebook {', '.join(odd)}")
 
 
@@ -128,30 +123,23 @@ def _mapping(path: Path, where: str) -> dict[str, Any]:
     return given
 
 
-def _own_file(profile: str) -> tuple[Path, str]:
-    where = f"params/{profile}.yaml"
-    path = paths.root() / where
+def _own(profile: str) -> dict[str, Any]:
+    """A reader's own file: notebooks to the parameters that differ."""
+    path = paths.root() / "params" / f"{profile}.yaml"
     if not path.is_file():
+        where = f"params/{profile}.yaml"
         raise ParameterError(f"{where} does not exist: a mapping from notebooks to parameters")
-    return path, where
+    return _mapping(path, f"params/{profile}.yaml")
 
 
-def _own(name: str, profile: str, expected: dict[str, Any]) -> dict[str, Any]:
-    path, where = _own_file(profile)
-    given = _mapping(path, where).get(name) or {}
+def _fitting(given: Any, expected: dict[str, Any], where: str) -> dict[str, Any]:
+    """Given values, each known to the notebook and of its default's type."""
     if not isinstance(given, dict):
-        raise ParameterError(f"{where}: {name} must be a mapping of parameter names to values")
-    where = f"{where}: {name}"
-    _same_names(given, expected, where)
-    return {key: _fit(value, expected[key], f"{where}: {key}") for key, value in given.items()}
-
-
-def _same_names(given: dict[str, Any], expected: dict[str, Any], where: str) -> None:
+        raise ParameterError(f"{where} must be a mapping of parameter names to values")
     if unknown := sorted(str(key) for key in given if key not in expected):
-        known = ", ".join(expected)
-        raise ParameterError(
-            f"{where}: unknown parameter {', '.join(unknown)}; the notebook has {known}"
-        )
+        known = f"the notebook has {', '.join(expected)}"
+        raise ParameterError(f"{where}: unknown parameter {', '.join(unknown)}; {known}")
+    return {key: _fit(value, expected[key], f"{where}: {key}") for key, value in given.items()}
 
 
 def _column(value: Any, profile: str, where: str) -> Any:
@@ -167,9 +155,7 @@ def _column(value: Any, profile: str, where: str) -> Any:
 
 
 def _fit(value: Any, default: Any, where: str) -> Any:
-    """The value, if it has the default's type; an integer may stand for a float, and lists are
-    checked entry by entry.
-    """
+    """The value, if it has the default's type; an integer may stand for a float."""
     if default == [] and value:
         raise ParameterError(f"{where}: the notebook's value is an empty list, which has no type")
     if isinstance(default, list) and isinstance(value, list):

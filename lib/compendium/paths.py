@@ -1,10 +1,6 @@
 """Where things are: the only module that knows the compendium's folders.
 
-Data goes one way, and each stage has one folder::
-
-    data/raw -> data/processed -> results/<profile>/NN_name -> figures/<profile> -> README.md
-
-A *profile* (see `compendium.profiles`) keeps runs of different size apart.
+data/raw -> data/processed -> results/<profile>/NN_name -> figures/<profile> -> README.md
 """
 
 from __future__ import annotations
@@ -19,8 +15,7 @@ _MARKERS = ("Makefile", "notebooks", "params")
 
 def root() -> Path:
     """Top folder of the compendium: `$SOFTGEOM_ROOT`, else the nearest parent of the working
-    directory or of this file. FileNotFoundError when none of them is a clone of the repository (the
-    library works without one; notebooks do not).
+    directory or of this file; FileNotFoundError when none of them is a clone of the repository.
     """
     if chosen := os.environ.get("SOFTGEOM_ROOT"):
         return Path(chosen).expanduser().resolve()
@@ -36,8 +31,7 @@ def root() -> Path:
 
 def data_dir() -> Path:
     """Folder of raw corpora and models: `$SOFTGEOM_DATA`, else `data/raw`. FileNotFoundError when
-    `$SOFTGEOM_DATA` names a folder that does not exist: a typing error must not turn into stand-in
-    data.
+    the former does not exist: a typing error must not turn into stand-in data.
     """
     chosen = os.environ.get("SOFTGEOM_DATA")
     if not chosen:
@@ -57,9 +51,7 @@ def downloads_dir() -> Path:
 
 
 def find_data(relative: str) -> Path | None:
-    """A file or folder of raw data: in the data folder, else among what was fetched earlier; None
-    when neither has it.
-    """
+    """A file or folder of raw data, or of what was fetched earlier; None when neither has it."""
     candidates = (folder / relative for folder in (data_dir(), downloads_dir()))
     return next((path for path in candidates if path.exists()), None)
 
@@ -76,9 +68,7 @@ def data_stamp() -> str:
 
 
 def processed_dir() -> Path:
-    """Folder for what is computed once and read often (tokenised corpora, trained models):
-    `data/processed`.
-    """
+    """Folder for what is computed once and read often, such as trained models."""
     return root() / "data" / "processed"
 
 

@@ -1,11 +1,10 @@
 """Profiles: runs of different size, kept apart by folders of the same name (`results/PROFILE`,
 `figures/PROFILE`, `executed/PROFILE`).
 
-Built in are `smoke` (minutes, for tests), `default` (20 minutes), `models` (on top of `default`:
-the notebooks that can ask a released model of 135 M parameters), `hour` and `paper` (full scale).
-Two more kinds are never committed: `lab`, which is what a notebook run by hand takes, and
-`own/NAME`: a reader's own file `params/own/NAME.yaml`, or a built-in profile with `PARAMS=` in
-force.
+Built in are `smoke` (minutes, for tests), `default`, `models` (on top of `default`: notebooks that
+can ask a released model of 135 M parameters), `hour` and `paper` (full scale). Never committed are
+`lab`, of a notebook run by hand, and `own/NAME`: a reader's own file `params/own/NAME.yaml`, or a
+built-in profile with `PARAMS=` in force.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ def is_override(profile: str) -> bool:
 
 
 def overridden(profile: str) -> str:
-    """The profile that a run with `PARAMS=` writes to: `own/smoke` for `smoke`. ValueError for one
-    that is not built in: what differs is stated in its own file.
+    """The profile that a run with `PARAMS=` writes to: `own/smoke` for `smoke`; ValueError for one
+    that is not built in.
     """
     if profile not in BUILT_IN:
         raise ValueError(
@@ -43,25 +42,19 @@ def overridden(profile: str) -> str:
 
 
 def lineage(profile: str) -> tuple[str, ...]:
-    """Profiles in which results are looked for, nearest first: `own/smoke` builds on `smoke`, `lab`
-    and `models` on `default`.
-    """
+    """Profiles in which results are looked for, nearest first, such as `own/smoke`, `smoke`."""
     if is_override(profile):
         return (profile, profile.removeprefix(_OWN))
     return (profile, "default") if profile in (LAB, MODELS) or is_own(profile) else (profile,)
 
 
 def below(profile: str) -> str:
-    """The profile in which a notebook's own inputs are made: `models` asks what `default`
-    trained.
-    """
+    """The profile in which a notebook's inputs are made: `models` asks what `default` trained."""
     return "default" if profile == MODELS else profile
 
 
 def larger(profile: str) -> tuple[str, ...]:
-    """The profiles whose committed results say more than a run in this one, the largest first; none
-    beyond what is committed.
-    """
+    """The profiles whose committed results say more than a run in this one, the largest first."""
     if profile not in COMMITTED:
         return ()
     return COMMITTED[: COMMITTED.index(profile)]

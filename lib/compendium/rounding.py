@@ -1,9 +1,8 @@
 """Results that are equal but for rounding: a rerun on another machine of the same kind leaves the
 committed files as they are.
 
-Another processor, or another BLAS, moves the last digits of a sum. Such a difference says nothing,
-but would rewrite half of the tracked results. So a fresh table, record or picture replaces the one
-that is there only where it differs by more than that. What a stopped search or
+Another processor, or another BLAS, moves the last digits of a sum. So a fresh table, record or
+picture replaces the one that is there only where it differs by more. What a stopped search or
 single precision leaves of a zero is larger: such a notebook says how large (`book.noise = 1e-8`).
 """
 
@@ -48,8 +47,8 @@ def same_record(old: str, new: str, noise: float = ABSOLUTE) -> bool:
 
 
 def same(old: Any, new: Any, noise: float = ABSOLUTE) -> bool:
-    """Whether two values are equal, numbers up to rounding, in mappings, lists and texts part by
-    part; `noise` is the size of what is rounding, relative to numbers above one.
+    """Whether two values are equal, numbers, also inside mappings, lists and texts, up to `noise`,
+    which is relative to numbers above one, and up to a relative rounding.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         return list(old) == list(new) and all(same(old[key], new[key], noise) for key in old)
@@ -69,17 +68,14 @@ def same(old: Any, new: Any, noise: float = ABSOLUTE) -> bool:
 
 
 def same_picture(old: Path, new: Path) -> bool:
-    """Whether two PNG files show the same, with the same words inside (title, alternative text,
-    parameters).
-    """
+    """Whether two PNG files show the same, with the same title, alternative text, parameters."""
     from PIL import Image
 
     with Image.open(old) as a, Image.open(new) as b:
         if a.size != b.size or a.mode != b.mode or not same(dict(a.info), dict(b.info)):
             return False
-        return bool(
-            np.abs(np.asarray(a, dtype=int) - np.asarray(b, dtype=int)).max(initial=0) <= _SHADE
-        )
+        apart = np.abs(np.asarray(a, dtype=int) - np.asarray(b, dtype=int))
+        return bool(apart.max(initial=0) <= _SHADE)
 
 
 def write(path: Path, text: str, noise: float = ABSOLUTE) -> None:
@@ -94,15 +90,12 @@ def write(path: Path, text: str, noise: float = ABSOLUTE) -> None:
 
 
 def move_pictures(fresh: list[Path], folder: Path) -> None:
-    """Move a figure's files, the PNG first, into their folder, unless the PNG that is there shows
-    the same and none is missing.
-    """
+    """Move a figure's files, the PNG first, into their folder, unless they show what is there."""
     folder.mkdir(parents=True, exist_ok=True)
     there = [folder / path.name for path in fresh]
-    if all(path.is_file() for path in there) and same_picture(there[0], fresh[0]):
-        return
-    for path, destination in zip(fresh, there, strict=True):
-        shutil.move(path, destination)
+    if not (all(path.is_file() for path in there) and same_picture(there[0], fresh[0])):
+        for path in fresh:
+            shutil.move(path, folder / path.name)
 
 
 def _same_digits(old: str, new: str, noise: float) -> bool:

@@ -1,5 +1,4 @@
-"""Execute one notebook with the parameters of a profile: this environment's kernel, an honest exit
-status, and a report that stays.
+"""Execute one notebook with the parameters of a profile, in this environment's kernel.
 
 papermill writes its output even when a cell fails. The run therefore goes to `NAME.failed.ipynb`,
 and only a complete one is renamed to `NAME.ipynb`, which is the file that make looks for.
@@ -23,9 +22,7 @@ _START_TIMEOUT = 120  # seconds until a kernel must answer: two cores may be bus
 
 
 class NotebookError(RuntimeError):
-    """A cell raised: the message is one sentence with the cell's error and the path of the report,
-    `trace` the cell's traceback.
-    """
+    """A cell raised: one sentence with its error and the path of the report; its traceback."""
 
     def __init__(self, sentence: str, trace: str = "") -> None:
         super().__init__(sentence)
@@ -44,8 +41,7 @@ def run(name: str, profile: str, overrides: str = "") -> Path:
     before, log = why.inputs(name, needed), why.kept_log(name, profile)
     log.unlink(missing_ok=True)
     os.environ["SOFTGEOM_KEEPING_LOG"] = str(log)
-    if needed == profiles.SMOKE:
-        # starting workers takes longer than what they would do here
+    if needed == profiles.SMOKE:  # where starting workers takes longer than what they would do
         os.environ.setdefault("JOBS", "1")
     output = execute(paths.notebook(name), paths.executed_dir(profile) / f"{name}.ipynb", values)
     why.note(name, profile, before)
@@ -55,9 +51,7 @@ def run(name: str, profile: str, overrides: str = "") -> Path:
 
 
 def run_alone(name: str, profile: str, overrides: str = "") -> int:
-    """`run` as all that a process does: the exit code; of a failure the traceback and one sentence
-    are printed.
-    """
+    """`run` as all that a process does: prints a failure in a sentence, returns the exit code."""
 
     def work() -> int:
         try:
@@ -71,9 +65,7 @@ def run_alone(name: str, profile: str, overrides: str = "") -> int:
 
 
 def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
-    """Execute a notebook with given parameter values; `output` appears only when every cell
-    succeeded.
-    """
+    """Execute a notebook with given values; `output` appears only when every cell succeeded."""
     prepare_environment()
     import papermill
     from nbclient.exceptions import DeadKernelError
@@ -108,11 +100,9 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
 
 
 def _message(notebook: Path, report: Path, message: str, cell: int | None = None) -> str:
+    where = "" if cell is None else f" in cell {cell}"
     place = os.path.relpath(report, paths.root())
-    return (
-        f"{notebook.name} failed{'' if cell is None else f' in cell {cell}'}: {message} "
-        f"(traceback in {place})"
-    )
+    return f"{notebook.name} failed{where}: {message} (traceback in {place})"
 
 
 def prepare_environment() -> None:
@@ -138,7 +128,5 @@ def _check_kernel() -> None:
     here = Path(sys.executable)
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     if command != here and str(command) not in {here.name, "python", "python3", version}:
-        raise NotebookError(
-            f"the kernel {_KERNEL!r} would run {command}, not this environment's Python: "
-            "remove that kernel specification"
-        )
+        said = f"the kernel {_KERNEL!r} would run {command}, not this environment's Python"
+        raise NotebookError(f"{said}: remove that kernel specification")

@@ -1,9 +1,7 @@
-"""Runs of notebooks that pages are made from: the committed one of the largest profile, or what ran
-last in this clone.
+"""Runs of notebooks that pages are made from: the committed one of the largest profile (README,
+gallery, site), or what ran last in this clone (`make report`).
 
-Among committed runs one on real data goes before one on a stand-in, and no page of the repository
-looks at what ran last: README and gallery show what a clone holds, `make report` shows the run at
-hand.
+Among committed runs one on real data goes before one on a stand-in.
 """
 
 from __future__ import annotations
@@ -24,9 +22,7 @@ SHOWN = profiles.COMMITTED
 
 @dataclass(frozen=True)
 class NotebookRun:
-    """One notebook's run: its `record.json`, the folder of its tables, and the folder of its
-    figures.
-    """
+    """One notebook's run: its `record.json`, and the folders of its tables and of its figures."""
 
     name: str
     profile: str
@@ -41,9 +37,7 @@ class NotebookRun:
 
     @property
     def aside(self) -> str:
-        """Why its results lie beside the committed ones and are not compared with them; empty where
-        they do not.
-        """
+        """Why its results lie beside the committed ones without comparison; else empty."""
         if self.results.name != STAND_IN:
             return ""
         return "on stand-in data" if self.stand_in else "on incomplete data"
@@ -51,36 +45,23 @@ class NotebookRun:
     @property
     def sources(self) -> str:
         """Its data in a reader's words."""
-        return (
-            "; ".join(
-                dict.fromkeys(str(book.Source(**source)) for source in self.record["sources"])
-            )
-            or "none"
-        )
+        told = dict.fromkeys(str(book.Source(**source)) for source in self.record["sources"])
+        return "; ".join(told) or "none"
 
     def figure(self, key: str) -> str:
         """Path of a recorded figure in the repository."""
         return f"{self.figures.relative_to(paths.root()).as_posix()}/{self.name}-{key}.png"
 
 
-def ran(profile: str) -> list[str]:
-    """Names of the notebooks that were executed here in a profile."""
-    names = (path.stem for path in paths.notebooks())
-    return [name for name in names if (paths.executed_dir(profile) / f"{name}.json").is_file()]
-
-
 def committed(name: str, profiles: tuple[str, ...] = SHOWN) -> NotebookRun:
-    """The committed run of a notebook; KeyError when there is none: the message says how to make
-    one.
-    """
+    """The committed run of a notebook; KeyError when there is none."""
     for aside in ("", STAND_IN):
         for profile in profiles:
             folder = paths.results_dir(profile, name) / aside
             if (folder / "record.json").is_file():
                 return _read(name, folder)
-    raise KeyError(
-        f"{name} has no committed results in profile {', '.join(profiles)}: run `make {name}`"
-    )
+    where = f"no committed results in profile {', '.join(profiles)}"
+    raise KeyError(f"{name} has {where}: run `make {name}`")
 
 
 def all_committed(profiles: tuple[str, ...] = SHOWN) -> list[NotebookRun]:
@@ -128,9 +109,7 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
 
 
 def all_last(profile: str) -> list[NotebookRun]:
-    """What ran last of every notebook in a profile, else its committed run; notebooks that have
-    neither are left out.
-    """
+    """What ran last of every notebook in a profile, else its committed run, where it has either."""
     found = []
     for path in paths.notebooks():
         with contextlib.suppress(FileNotFoundError):
@@ -141,9 +120,8 @@ def all_last(profile: str) -> list[NotebookRun]:
 def _read(name: str, folder: Path) -> NotebookRun:
     record = _record(folder / "record.json")
     aside = STAND_IN if folder.name == STAND_IN else ""
-    profile = (
-        (folder.parent if aside else folder).parent.relative_to(paths.root() / "results").as_posix()
-    )
+    place = (folder.parent if aside else folder).parent
+    profile = place.relative_to(paths.root() / "results").as_posix()
     return NotebookRun(name, profile, record, folder, paths.figures_dir(profile) / aside)
 
 

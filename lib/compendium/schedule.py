@@ -1,16 +1,12 @@
-"""Run notebooks, each after those whose results it reads, several at a time, and say in one line
-how far that is.
+"""Run notebooks that are not up to date (`compendium.why`), each after those whose results it
+reads, several at a time, and say in one line how far that is.
 
-What is up to date does not run again (`compendium.why`). Of what could start, the notebook with the
-longest way to the end starts first, by the times in `results/bench/notebooks.csv`, so that no long
-one is left alone at the end. What a notebook prints goes to `executed/PROFILE/NAME.log`.
+Of what could start, the one with the longest way to the end starts first, by the times in
+`results/bench/notebooks.csv`. What a notebook prints goes to `executed/PROFILE/NAME.log`.
 """
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -23,7 +19,7 @@ from typing import Any, TextIO
 
 from filelock import FileLock, Timeout
 
-from compendium import paths, profiles
+from compendium import edges, parameters, paths, profiles, runner, runs, warm, why
 from softgeom.orphans import end_with_parent, make_has_ended
 
 _TIMES = "results/bench/notebooks.csv"
@@ -50,12 +46,9 @@ class _Running:
 
 def run(names: Iterable[str], profile: str, jobs: int, overrides: str = "") -> int:
     """Run notebooks that are not up to date, and what they need; return how many ran. Names are
-    notebooks (`10_braid_counts`) or chapters (`bottleneck`); none stands for all, in the profile
-    `models` for those with a column of that name. `overrides` is `PARAMS` for the one notebook that
-    is named: it runs into a profile of its own.
-
-    ValueError when a name is unknown, parameters do not fit (nothing has run then), or a notebook
-    failed.
+    notebooks (`10_braid_counts`) or chapters; none stands for all, in the profile `models` for
+    those with a column of that name. With `overrides` (`PARAMS`) the one that is named runs into a
+    profile of its own. ValueError when a name or parameters do not fit, or a notebook failed.
     """
     lock = FileLock(paths.root() / "build" / "notebooks.lock")
     Path(lock.lock_file).parent.mkdir(exist_ok=True)
@@ -69,17 +62,6 @@ def run(names: Iterable[str], profile: str, jobs: int, overrides: str = "") -> i
 
 
 def _run(chosen: tuple[str, ...], profile: str, jobs: int, overrides: str) -> int:
-    stamp = _stamp(chosen, profile)
-    noted = paths.executed_dir(profile) / ".up_to_date"
-    if not overrides and noted.is_file() and noted.read_text() == stamp:
-        print(f"up to date: results/{profile}, figures/{profile}, executed/{profile}")
-        return 0
-    os.environ["OMP_NUM_THREADS"] = str(
-        os.environ.get("OMP_NUM_THREADS") or max(1, (os.cpu_count() or 1) // jobs)
-    )
-    # what follows takes a second to import
-    from compendium import edges, parameters, runner
-
     if overrides and len(chosen) != 1:
         raise ValueError('PARAMS changes one notebook: make 10_braid_counts PARAMS="seed=1"')
     parameters.check(profile)
@@ -102,8 +84,6 @@ def _run(chosen: tuple[str, ...], profile: str, jobs: int, overrides: str) -> in
         print(f"{chosen[0]}: {runner.run(chosen[0], profile, overrides).parent}")
     elif not done:
         print(f"up to date: results/{profile}, figures/{profile}, executed/{profile}")
-    noted.parent.mkdir(parents=True, exist_ok=True)
-    noted.write_text(_stamp(chosen, profile))
     return len(done)
 
 
@@ -122,8 +102,6 @@ class _Scheduler:
 
     def run(self) -> list[tuple[Task, float]]:
         """Run what is not up to date; what ran, with its seconds."""
-        from compendium import why
-
         sorter = TopologicalSorter(self.graph)
         sorter.prepare()
         ready: list[Task] = []
@@ -148,9 +126,13 @@ class _Scheduler:
                 for task in (ended := self._ended()):
                     sorter.done(task)
         except KeyboardInterrupt:
-            self._stop()
+            for run in self.running.values():
+                run.process.terminate()
+            for run in self.running.values():
+                run.process.wait()
             raise
-        self.line.close()
+        finally:
+            self.line.close()
         if self.failed:
             names = ", ".join(task.name for task in self.failed)
             raise ValueError(f"{names} failed; {len(self.done)} notebooks ran, and stay")
@@ -159,8 +141,6 @@ class _Scheduler:
         return self.done
 
     def _start(self, task: Task) -> None:
-        from compendium import runner, warm, why
-
         inputs = why.inputs(task.name, task.profile)
         log = _log(task)
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -184,16 +164,13 @@ class _Scheduler:
             process = warm.Forked(work)
         else:
             command = [sys.executable, "-m", "compendium", "run", task.name]
+            command += ["--profile", task.profile]
             with open(log, "wb") as file:
-                process = subprocess.Popen(
-                    [*command, "--profile", task.profile], stdout=file, stderr=subprocess.STDOUT
-                )
+                process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
         self.running[task] = _Running(process, time.monotonic(), inputs)
 
     def _ended(self) -> list[Task]:
         """Notebooks that have ended well since the last look."""
-        from compendium import why
-
         if make_has_ended(self.parent):
             os._exit(1)
         finished = []
@@ -204,10 +181,14 @@ class _Scheduler:
             seconds = time.monotonic() - run.started
             del self.running[task]
             self.open.discard(task)
-            self._look_offline(task)
+            said = _log(task).read_text(encoding="utf-8", errors="replace").rstrip().splitlines()
+            for line in said:  # once the hub does not answer one, the next ones need not ask it
+                if line.startswith("hub: ") and "does not answer" in line and not self.offline:
+                    self.offline = line.removeprefix("hub: ").partition(" ")[0]
+                    os.environ["HF_HUB_OFFLINE"] = "1"
             if code:
                 self.failed.append(task)
-                self.line.above(_last_lines(task))
+                self.line.above("\n".join(said[-_LAST_LINES:]))
                 continue
             cpu = getattr(run.process, "cpu_seconds", 0.0)
             why.note(task.name, task.profile, run.inputs, seconds, cpu)
@@ -216,65 +197,42 @@ class _Scheduler:
         return finished
 
     def _progress(self) -> str:
-        total = len(self.graph)
-        left = _minutes(self._seconds_left())
+        total, left = len(self.graph), _minutes(self._seconds_left())
         names = ", ".join(sorted(task.name for task in self.running))
         return f"[{total - len(self.open)} of {total} notebooks, {left} left] {names}"
 
     def _seconds_left(self) -> float:
         """From the committed times and how this machine has kept them so far."""
         now = time.monotonic()
-        spent = believed = _PRIOR
-        for task, seconds in self.done:
-            spent, believed = spent + seconds, believed + self.expected[task]
-        for task, run in self.running.items():
-            if (elapsed := now - run.started) > self.expected[task]:
-                spent, believed = spent + elapsed, believed + self.expected[task]
-        pace = spent / believed
+        elapsed = {task: now - run.started for task, run in self.running.items()}
+        late = [(task, spent) for task, spent in elapsed.items() if spent > self.expected[task]]
+        took = [*self.done, *late]
+        pace = (_PRIOR + sum(seconds for _, seconds in took)) / (
+            _PRIOR + sum(self.expected[task] for task, _ in took)
+        )
         rest = {task: pace * self.expected[task] for task in self.open}
-        for task, run in self.running.items():
-            elapsed = now - run.started
-            rest[task] = max(rest[task] - elapsed, 0.1 * elapsed)
+        rest |= {task: max(rest[task] - spent, 0.1 * spent) for task, spent in elapsed.items()}
         ways = _ways_to_the_end({task: self.graph[task] & self.open for task in self.open}, rest)
         return max(max(ways.values(), default=0.0), sum(rest.values()) / self.jobs)
 
-    def _look_offline(self, task: Task) -> None:
-        """Once the hub does not answer one notebook, the next ones need not ask it."""
-        for line in _log(task).read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("hub: ") and "does not answer" in line and not self.offline:
-                self.offline = line.removeprefix("hub: ").partition(" ")[0]
-                os.environ["HF_HUB_OFFLINE"] = "1"
-
     def _summary(self, seconds: float) -> None:
-        from compendium import book
-
         for profile in dict.fromkeys(task.profile for task, _ in self.done):
             names = [task.name for task, _ in self.done if task.profile == profile]
             print(
                 f"{len(names)} notebooks in {_minutes(seconds)}: results/{profile}, "
                 f"figures/{profile}, executed/{profile}"
             )
-            folders = [paths.results_dir(profile, name) / book.STAND_IN for name in names]
-            aside = [folder for folder in folders if folder.is_dir() and _is_last(folder, profile)]
-            if aside:
-                why = f"{self.offline} does not answer" if self.offline else "data is missing"
+            last = runs.all_last(profile)
+            if aside := sum(bool(run.aside) for run in last if run.name in names):
+                reason = f"{self.offline} does not answer" if self.offline else "data is missing"
                 print(
-                    f"{len(aside)} of them ran on stand-in or incomplete data ({why}): their "
+                    f"{aside} of them ran on stand-in or incomplete data ({reason}): their "
                     "results are in subfolders stand-in; data/README.md says what is missing"
                 )
 
-    def _stop(self) -> None:
-        for run in self.running.values():
-            run.process.terminate()
-        for run in self.running.values():
-            run.process.wait()
-        self.line.close()
-
 
 class Line:
-    """One line that is written again and again in a terminal; in a log, a line whenever a notebook
-    has ended, and one a minute.
-    """
+    """One line, written anew in a terminal; in a log, one a notebook or minute."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream, self.live = stream, stream.isatty()
@@ -304,11 +262,7 @@ class Line:
 
 
 def draw() -> str:
-    """The notebooks and what each needs as a Mermaid graph, which Markdown pages show as a
-    picture.
-    """
-    from compendium import edges
-
+    """The notebooks and what each needs as a Mermaid graph, which Markdown pages show."""
     lines = ["graph LR"]
     for name, needs in edges.derive(paths.root()).items():
         lines += [f"  {other} --> {name}" for other in needs.notebooks] or [f"  {name}"]
@@ -319,8 +273,6 @@ def _names(chosen: tuple[str, ...], profile: str, known: list[str]) -> list[str]
     if not chosen:
         if profile != profiles.MODELS:
             return known
-        from compendium import parameters
-
         return [name for name in known if parameters.has_column(name, profile)]
     found: list[str] = []
     for word in chosen:
@@ -333,16 +285,12 @@ def _names(chosen: tuple[str, ...], profile: str, known: list[str]) -> list[str]
 
 
 def _expected(tasks: Iterable[Task]) -> dict[Task, float]:
-    """Seconds of each notebook on two idle cores, as committed for its profile, else for another;
-    20 where nothing is known.
-    """
+    """Seconds on two idle cores, as committed for this profile or another; else 20."""
     path = paths.root() / _TIMES
     seconds: dict[Task | str, float] = {}
-    if path.is_file():
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                took = float(row["seconds"])
-                seconds |= {row["notebook"]: took, Task(row["profile"], row["notebook"]): took}
+    for row in runs.csv_rows(path) if path.is_file() else []:
+        took = float(row["seconds"])
+        seconds |= {row["notebook"]: took, Task(row["profile"], row["notebook"]): took}
     return {task: seconds.get(task, seconds.get(task.name, 20.0)) for task in tasks}
 
 
@@ -358,36 +306,9 @@ def _ways_to_the_end(
     return way
 
 
-def _stamp(names: tuple[str, ...], profile: str) -> str:
-    """Changes whenever a file changes that any notebook may need, raw data among them, or an
-    executed one is gone.
-    """
-    root, found = paths.root(), [",".join(names), paths.data_stamp()]
-    patterns = ["lib/**/*.py", "notebooks/*.ipynb", "params/**/*.yaml", "claims/*.yaml"]
-    for pattern in (*patterns, "data/reference/*", f"executed/{profile}/*.ipynb"):
-        for path in sorted(root.glob(pattern)):
-            status = path.stat()
-            found.append(f"{path.relative_to(root)} {status.st_mtime_ns} {status.st_size}")
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()
-
-
-def _is_last(folder: Path, profile: str) -> bool:
-    """Whether a notebook's last run wrote into this folder of results."""
-    note = paths.executed_dir(profile) / f"{folder.parent.name}.json"
-    said = json.loads(note.read_text(encoding="utf-8")) if note.is_file() else {}
-    return said.get("results") == folder.relative_to(paths.root()).as_posix()
-
-
 def _log(task: Task) -> Path:
     return paths.executed_dir(task.profile) / f"{task.name}.log"
 
 
-def _last_lines(task: Task) -> str:
-    lines = _log(task).read_text(encoding="utf-8", errors="replace").rstrip().splitlines()
-    return "\n".join(lines[-_LAST_LINES:])
-
-
 def _minutes(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min"
+    return f"{max(seconds, 1):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

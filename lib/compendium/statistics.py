@@ -1,9 +1,8 @@
 """Intervals over seeds, as every rule of the register uses them.
 
-A seed is the unit: what varies between windows, tokens or reviews of one trained model says nothing
-about the next model. Over few seeds the interval is Student's t, since a bootstrap over three
-values covers 74% where it says 95%. Two methods that were run on the same seeds are compared by the
-differences of each pair.
+A seed is the unit: what varies within one trained model says nothing about the next. Over few seeds
+the interval is Student's t, since a bootstrap over three values covers 74% where it says 95%. Two
+methods that were run on the same seeds are compared by the differences of each pair.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from scipy import stats
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds with its 95% interval; unbounded where one seed alone was run, since that
-    says nothing about others.
-    """
+    """A mean over seeds with its 95% interval, unbounded where one seed alone was run."""
 
     mean: float
     low: float
@@ -59,8 +56,8 @@ def paired(ours: ArrayLike, theirs: ArrayLike) -> Interval:
 
 
 def p_value(differences: ArrayLike) -> float:
-    """Two-sided p of Student's t test that the differences of pairs have mean zero; one where a
-    single pair can tell nothing, or none differs.
+    """Two-sided p of Student's t test that the differences of pairs have mean zero; one where there
+    is a single pair, or none differs.
     """
     found = _per_seed(differences)
     if len(found) == 1 or not found.any():

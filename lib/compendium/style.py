@@ -1,6 +1,4 @@
-"""One look for every figure, and one way to save it: PNG and PDF, reproducible byte for byte, with
-alt text inside.
-"""
+"""One look for every figure, and one way to save it: PNG and PDF, the same bytes each time."""
 
 from __future__ import annotations
 
@@ -34,10 +32,8 @@ WIDTHS = {"column": 5.0, "page": 9.0}  # inches: half a page and a page of the r
 
 
 def use(fonts: Iterable[Font] = ()) -> None:
-    """Set the compendium's look for all figures drawn from here on.
-
-    Text is drawn in matplotlib's own faces, and in `fonts` what those lack: a font that happens to
-    be installed would change the figures of one machine.
+    """Set the look of all figures from here on. Text is drawn in matplotlib's own faces, and in
+    `fonts` what those lack: an installed font would change the figures of one machine.
     """
     import matplotlib as mpl
     from cycler import cycler
@@ -48,11 +44,9 @@ def use(fonts: Iterable[Font] = ()) -> None:
     for font in fonts:
         faces.addfont(font.path)
 
-    # A Chinese family without a normal weight is fine for labels; its warning would stand in every
-    # executed notebook.
-    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-    # comments on old fonts' dates at every PDF
-    logging.getLogger("fontTools").setLevel(logging.ERROR)
+    # no warnings of families without a normal weight, and of old fonts' dates
+    for name in ("matplotlib.font_manager", "fontTools"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     mpl.rcParams.update(mpl.rcParamsDefault | {"backend": mpl.rcParams["backend"]})
     mpl.rcParams.update(
         {
@@ -85,8 +79,8 @@ def draws_chinese() -> bool:
 def figure(
     width: str = "column", height: float | None = None, **subplots: Any
 ) -> tuple[Figure, Any]:
-    """`plt.subplots` at one of the two widths of the report, `"column"` (5 in) or `"page"` (9 in);
-    the height, in inches, is 0.62 of the width when not given.
+    """`plt.subplots` at a width of the report, `"column"` (5 in) or `"page"` (9 in); the height, in
+    inches, is 0.62 of the width when not given.
     """
     import matplotlib.pyplot as plt
 
@@ -95,9 +89,7 @@ def figure(
 
 
 def halo(width: float = 3.0) -> list[AbstractPathEffect]:
-    """A white edge for a label that lies on lines or dots: `ax.text(...,
-    path_effects=style.halo())`.
-    """
+    """A white edge for a label on lines or dots: `ax.text(..., path_effects=style.halo())`."""
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=width, foreground="white")]
@@ -106,21 +98,16 @@ def halo(width: float = 3.0) -> list[AbstractPathEffect]:
 def label(
     ax: Axes, text: str, at: Any, away: tuple[float, float], colour: str = BLACK, **more: Any
 ) -> None:
-    """Write `text` at `away` points from the place `at` (data coordinates), legible in its colour:
-    a curve or a dot is named where it is, no legend.
-    """
+    """Write `text` at `away` points from the place `at` of the data, legible in its colour."""
     ax.annotate(text, at, away, textcoords="offset points", color=legible(colour), **more)
 
 
 def notes(
     ax: Axes, lines: Iterable[tuple[str, str]], x: float, y: float, step: float = -0.07, **more: Any
 ) -> None:
-    """Write lines of text, each in its own colour, one below the other from (x, y) in the
-    coordinates of the axes.
-    """
+    """Write lines, each in its own colour, one below the other from (x, y) in parts of the axes."""
     for n, (text, colour) in enumerate(lines):
-        at = (x, y + n * step)
-        ax.text(*at, text, color=legible(colour), transform=ax.transAxes, **more)
+        ax.text(x, y + n * step, text, color=legible(colour), transform=ax.transAxes, **more)
 
 
 def bare(ax: Axes, **settings: Any) -> None:
@@ -131,10 +118,7 @@ def bare(ax: Axes, **settings: Any) -> None:
 
 def legible(colour: str, contrast: float = 4.5) -> str:
     """The colour for text on white: darkened until its contrast is enough for small print (WCAG
-    2.2, 1.4.3).
-
-    Lines and areas may keep the palette's own colour; a label in that colour is read only when it
-    is dark enough.
+    2.2, 1.4.3). Lines and areas may keep the palette's own.
     """
     from matplotlib.colors import to_hex, to_rgb
 
@@ -151,11 +135,9 @@ def luminance(channels: Iterable[float]) -> float:
 
 
 def headline(fig: Figure, text: str) -> None:
-    """Draw the finding of a figure as a bold title at its top left, above all axes: one line, or
-    two. The text is wrapped by its measured width at the width of the figure, and set smaller when
-    two lines cannot hold it (down to 10 points; what is longer still takes a third line).
-    Constrained layout makes room for it, also above subfigures; it takes the place of the figure's
-    `suptitle`. ValueError when there is nothing to say.
+    """Draw the finding of a figure as a bold title (its `suptitle`) at its top left: wrapped by its
+    measured width, and set smaller, down to 10 points, when two lines cannot hold it. ValueError
+    when there is nothing to say.
     """
     if not text.strip():
         raise ValueError("a headline says what the figure shows; this one is empty")
@@ -193,36 +175,26 @@ def save_figure(
     metadata: Mapping[str, Any] | None = None,
     pdf: bool = True,
 ) -> list[Path]:
-    """Write `path.png` and, unless told otherwise (its fonts take as long as the picture),
-    `path.pdf`, equal byte for byte whenever figure, matplotlib and fonts are equal. Both hold
-    `alt`, what somebody who cannot see the figure needs to know, and further facts
-    (JSON-serialisable); `note` is small print under the figure, its data source.
-
-    ValueError when the alternative text is missing.
+    """Write `path.png` and, unless told otherwise, `path.pdf`, equal byte for byte whenever figure,
+    matplotlib and fonts are. Both hold `alt`, what somebody who cannot see the figure needs to know
+    (ValueError when it is missing), and further facts; `note` is small print under the figure.
     """
     if not alt.strip():
-        raise ValueError(
-            f"figure {path.name}: alternative text is missing; say in `alt` what the figure shows"
-        )
+        told = "alternative text is missing; say in `alt` what the figure shows"
+        raise ValueError(f"figure {path.name}: {told}")
     if note:
         wrapped = textwrap.fill(note, int(_NOTE_CHARACTERS_PER_INCH * fig.get_figwidth()))
         fig.supxlabel(wrapped, fontsize=7, color=INK, x=0.995, ha="right")
     path.parent.mkdir(parents=True, exist_ok=True)
     details = json.dumps(dict(metadata or {}), sort_keys=True, ensure_ascii=True)
-    files = [path.with_name(f"{path.name}.{suffix}") for suffix in ("png", *["pdf"] * pdf)]
-    # matplotlib writes no date into PNG; the PDF's date is switched off, since it would change the
-    # bytes at every run
-    fig.savefig(
-        files[0],
-        metadata={"Title": path.name, "Description": alt, "Comment": details, "Software": None},
-    )
+    # no dates, which would change the bytes at every run
+    title, undated = {"Title": path.name}, {"CreationDate": None, "Producer": None}
+    facts: dict[str, dict[str, Any]] = {
+        "png": title | {"Description": alt, "Comment": details, "Software": None}
+    }
     if pdf:
-        facts = {
-            "Title": path.name,
-            "Subject": alt,
-            "Keywords": details,
-            "CreationDate": None,
-            "Producer": None,
-        }
-        fig.savefig(files[1], metadata=facts)
-    return files
+        facts["pdf"] = title | {"Subject": alt, "Keywords": details} | undated
+    files = {path.with_name(f"{path.name}.{suffix}"): inside for suffix, inside in facts.items()}
+    for file, inside in files.items():
+        fig.savefig(file, metadata=inside)
+    return list(files)

@@ -16,8 +16,8 @@ _LABELS = 12  # characters
 
 
 def render(chosen: Sequence[str] = ()) -> str:
-    """The chosen claims in words, all of them when none is named: papers (`003`), notebooks
-    (`24_robustness`) or ids of claims; ValueError when a word is none of them.
+    """The chosen claims in words, or all: papers (`003`), notebooks (`24_robustness`) or ids of
+    claims; ValueError when a word is none of them.
     """
     register = claims.load()
     found, faults = findings.of_committed()

@@ -1,10 +1,9 @@
 """Notebooks start warm: what they import is imported once, and each runs in a fork of that process.
 
-A notebook takes two processes, one that runs papermill and one that is its kernel. Started afresh,
-both import for seconds what the notebook before has imported already. Here the scheduler imports it
-and forks (`Forked`) for each notebook; this child forks at once its kernel-to-be, which waits until
-Jupyter asks for a kernel (`Provisioner`). What a notebook computes is its own, as ever: it shares
-imported modules with the others, and nothing that happens afterwards.
+A notebook takes two processes, one that runs papermill and one that is its kernel, which both would
+import for seconds. Here the scheduler imports and forks (`Forked`) for each notebook; this child
+forks at once its kernel-to-be, which waits until Jupyter asks for a kernel (`Provisioner`). They
+share imported modules, and nothing that happens afterwards.
 
 Linux only: the libraries of macOS may not be used after a fork.
 """
@@ -108,9 +107,7 @@ def import_for(notebooks: Iterable[Path]) -> None:
 
 
 def fork_kernel() -> None:
-    """Fork the kernel of the notebook that this process is going to run, before it has threads or
-    sockets of its own.
-    """
+    """Fork the kernel of the notebook to run, before this process has threads or sockets."""
     hears, tells = os.pipe()
     parent = os.getpid()
 

@@ -19,18 +19,15 @@ from compendium.keeping import write_json
 
 
 def inputs(name: str, profile: str) -> dict[str, str]:
-    """What a notebook needs: each parameter with its value, each file with a hash of what it says,
-    the folder of raw data where it looks there. ValueError when there is no such notebook, or its
-    parameters do not fit.
+    """What a notebook needs: parameters with their values, files with a hash of what they say, the
+    folder of raw data where it looks there. ValueError when name or parameters do not fit.
     """
     needs = edges.needs_of(paths.root(), name)
     below = profiles.below(profile)
     files = [f"notebooks/{name}.ipynb", *needs.files]
     files += [f"executed/{below}/{other}.ipynb" for other in needs.notebooks]
-    given = {
-        f"parameter {key}": json.dumps(value, ensure_ascii=False)
-        for key, value in parameters.read(name, profile).items()
-    }
+    told = parameters.read(name, profile).items()
+    given = {f"parameter {key}": json.dumps(value, ensure_ascii=False) for key, value in told}
     if needs.raw_data:
         given["the folder of raw data (DATA)"] = paths.data_stamp()
     return given | {file: _digest(_path(file)) for file in files}
@@ -41,7 +38,8 @@ def note(
 ) -> None:
     """Leave beside an executed notebook what it was made from, and the seconds that it took."""
     took = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)}
-    write_json(_noted(name, profile), {"inputs": before} | took)
+    path = paths.executed_dir(profile) / f"{name}.inputs.json"
+    write_json(path, {"inputs": before} | took)
 
 
 def is_fresh(name: str, profile: str) -> bool:
@@ -76,9 +74,7 @@ def undeclared_reads(name: str, profile: str) -> list[str]:
 
 
 def explain(name: str, profile: str) -> str:
-    """One line on whether `make` would run a notebook, and a line for each reason and for each kept
-    thing; ValueError when there is no such notebook.
-    """
+    """Whether `make` would run a notebook, and a line for each reason and each kept thing."""
     now, before = inputs(name, profile), _before(name, profile)
     output = paths.executed_dir(profile) / f"{name}.ipynb"
     if not output.is_file():
@@ -99,32 +95,21 @@ def explain(name: str, profile: str) -> str:
     verdict = f"make would run {name} in profile {profile}:"
     if not lines:
         verdict = f"make would not run {name} in profile {profile}: it is up to date"
-    return "\n".join([verdict, *lines, *_kept(name, profile)])
-
-
-def _kept(name: str, profile: str) -> list[str]:
-    log = kept_log(name, profile)
-    lines = {}
+    log, kept = kept_log(name, profile), {}
     for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else []:
         entry = json.loads(line)
-        changed = making.changed_code(entry["code"])
-        state = "would be read"
-        if changed:
-            state = f"would be computed again: {', '.join(changed)} changed"
-        lines[entry["entry"]] = f"  kept {entry['entry']}: {entry['how']} by the last run, {state}"
-    return list(lines.values())
+        changed = ", ".join(making.changed_code(entry["code"]))
+        state = f"would be computed again: {changed} changed" if changed else "would be read"
+        kept[entry["entry"]] = f"  kept {entry['entry']}: {entry['how']} by the last run, {state}"
+    return "\n".join([verdict, *lines, *kept.values()])
 
 
 def _path(file: str) -> Path:
     return (codebase.LIB.parent if file.startswith("lib/") else paths.root()) / file
 
 
-def _noted(name: str, profile: str) -> Path:
-    return paths.executed_dir(profile) / f"{name}.inputs.json"
-
-
 def _before(name: str, profile: str) -> dict[str, Any]:
-    path = _noted(name, profile)
+    path = paths.executed_dir(profile) / f"{name}.inputs.json"
     return json.loads(path.read_text(encoding="utf-8")).get("inputs", {}) if path.is_file() else {}
 
 

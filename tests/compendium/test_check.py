@@ -91,7 +91,7 @@ def test_a_column_that_went_is_named(compare, compendium):
 
 def test_unknown_fields_are_refused(compendium):
     (compendium / "data" / "reference" / "comparisons.yaml").write_text("- id: x\n  tolerence: 0\n")
-    with pytest.raises(ValueError, match="x: unknown field tolerence"):
+    with pytest.raises(ValueError, match=r"unknown or missing field .*tolerence"):
         check.specification()
 
 

@@ -1,134 +1,96 @@
 """Conditions of a rule: the small language in which evidence decides, such as `high < 0 and seeds
 >= 3`.
 
-A condition is read as Python, and only these parts of Python are allowed: names of evidence,
+A condition is an expression of Python of which only these parts are allowed: names of evidence,
 numbers, `True`, `False`, comparisons (also chained), `and`, `or`, `not`, `+ - * / **`, `abs`,
-`min`, `max`. Nothing is executed: the tree is walked here.
+`min`, `max`. What is asked whether it is true must be a truth value, everything else a number.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
-_COMPARE: dict[type, Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-_ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-}
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max}
+_FUNCTIONS = {"abs": abs, "min": min, "max": max}
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A parsed condition: `text` as it was written, `names` of the evidence that it reads."""
+    """A parsed condition: `text` as it was written, `names` of the evidence that it reads, those
+    that must be `truths`.
+    """
 
     text: str
-    tree: ast.expr
+    code: CodeType
     names: frozenset[str]
+    truths: frozenset[str]
 
     def __call__(self, evidence: Mapping[str, Any]) -> bool:
-        """Whether the condition is true of the evidence.
-
-        ValueError when a name is missing, a text is compared, or the condition is no yes-or-no
-        question.
+        """Whether the condition is true of the evidence; ValueError when a name is missing, or is
+        no truth value or number where the condition wants one.
         """
-        value = _evaluate(self.tree, evidence, self.text)
-        if not isinstance(value, bool):
-            raise ValueError(f"the condition {self.text!r} gives {value!r}, neither True nor False")
-        return value
+        for name in sorted(self.names):
+            if name not in evidence:
+                raise ValueError(f"the condition {self.text!r} needs {name}, which was not passed")
+            value = evidence[name]
+            if not isinstance(value, bool | int | float):
+                told = f"calculates with {name} = {value!r}, which is not a number"
+                raise ValueError(f"the condition {self.text!r} {told}")
+            if name in self.truths and not isinstance(value, bool):
+                told = f"asks whether {name} = {value!r} is true, a number"
+                raise ValueError(f"the condition {self.text!r} {told}")
+        named = {name: evidence[name] for name in self.names}
+        try:
+            return eval(self.code, {"__builtins__": {}}, {**_FUNCTIONS, **named})
+        except ArithmeticError as error:
+            raise ValueError(f"the condition {self.text!r} cannot be calculated: {error}") from None
 
 
 def parse(text: str) -> Condition:
     """The condition, or a `ValueError` that says which part of it is not allowed."""
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        whole = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError) as error:
-        raise ValueError(
-            f"the condition {text!r} does not parse ({getattr(error, 'msg', error)})"
-        ) from None
-    called = set()
-    for node in ast.walk(tree):
+        said = getattr(error, "msg", error)
+        raise ValueError(f"the condition {text!r} does not parse ({said})") from None
+    called, asked = list[ast.AST](), [whole.body]
+    for node in ast.walk(whole.body):
         match node:
             case ast.Call(func=ast.Name(id=name) as function, keywords=[]) if name in _FUNCTIONS:
-                called.add(function)
-            case ast.Constant(value=bool() | int() | float()):
+                called.append(function)
+            case ast.BoolOp(values=values):
+                asked += values
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                asked.append(operand)
+            case ast.Compare(ops=ops) if all(isinstance(op, _ORDERS) for op in ops):
                 pass
-            case ast.Compare(ops=ops) if all(type(op) in _COMPARE for op in ops):
+            case ast.BinOp(op=op) if isinstance(op, _ARITHMETIC):
                 pass
-            case ast.BinOp(op=op) if type(op) in _ARITHMETIC:
+            case ast.Constant(value=bool() | int() | float()) | ast.UnaryOp(op=ast.USub()):
                 pass
-            case ast.UnaryOp(op=ast.Not() | ast.USub()) | ast.BoolOp() | ast.Name():
+            case ast.Name() | ast.expr_context():
                 pass
-            case ast.boolop() | ast.operator() | ast.unaryop() | ast.cmpop() | ast.expr_context():
-                pass  # judged with the node that holds them
+            case ast.boolop() | ast.operator() | ast.unaryop() | ast.cmpop():
+                pass  # judged with the node that holds it
             case _:
-                raise ValueError(
-                    f"the condition {text!r} holds {ast.unparse(node)!r}, which no condition may"
-                )
-    named = {
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in called
-    }
-    return Condition(text.strip(), tree, frozenset(named))
-
-
-def _evaluate(node: ast.expr, evidence: Mapping[str, Any], text: str) -> Any:
-    def number(part: ast.expr) -> Any:
-        value = _evaluate(part, evidence, text)
-        if not isinstance(value, bool | int | float):
-            raise ValueError(
-                f"the condition {text!r} calculates with {ast.unparse(part)} = {value!r}, "
-                f"which is not a number"
-            )
-        return value
-
-    def truth(part: ast.expr) -> bool:
-        value = _evaluate(part, evidence, text)
-        if not isinstance(value, bool):
-            raise ValueError(
-                f"the condition {text!r} asks whether {ast.unparse(part)} = {value!r} is "
-                f"true, a number or text"
-            )
-        return value
-
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            if name not in evidence:
-                raise ValueError(f"the condition {text!r} needs {name}, which was not passed")
-            return evidence[name]
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(truth(value) for value in values)
-        case ast.BoolOp(values=values):
-            return any(truth(value) for value in values)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not truth(operand)
-        case ast.UnaryOp(operand=operand):
-            return -number(operand)
-        case ast.BinOp(left=left, op=op, right=right):
-            try:
-                return _ARITHMETIC[type(op)](number(left), number(right))
-            except ArithmeticError as error:
-                raise ValueError(f"the condition {text!r} cannot be calculated: {error}") from None
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            values = [number(part) for part in (left, *comparators)]
-            return all(
-                _COMPARE[type(op)](a, b) for op, a, b in zip(ops, values, values[1:], strict=False)
-            )
-        case ast.Call(func=ast.Name(id=name), args=arguments):
-            return _FUNCTIONS[name](*map(number, arguments))
-    raise AssertionError(f"parse let {ast.unparse(node)} through")
+                part = f"holds {ast.unparse(node)!r}, which no condition may"
+                raise ValueError(f"the condition {text!r} {part}")
+    for node in asked:
+        match node:
+            case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()) | ast.Name():
+                pass
+            case _ if not isinstance(getattr(node, "value", None), bool):
+                part = f"asks whether {ast.unparse(node)!r} is true, neither True nor False"
+                raise ValueError(f"the condition {text!r} {part}")
+    named = [node for node in ast.walk(whole) if isinstance(node, ast.Name) and node not in called]
+    return Condition(
+        text.strip(),
+        compile(whole, "<condition>", "eval"),
+        frozenset(node.id for node in named),
+        frozenset(node.id for node in asked if isinstance(node, ast.Name)),
+    )

@@ -1,10 +1,9 @@
 """Pointers to a source's own sentence: they hold the source fast without copying it.
 
 A position counts the ASCII letters and digits of the source's text, in lower case, from 0: line
-breaks, hyphens, ligatures and mathematical signs do not move it. `digest` holds the first 16
-hexadecimal digits of the SHA-256 of the sentence, written so. The sources are not part of the
-repository; where their texts lie (`$SOFTGEOM_PAPERS`, or `shared/papers` beside the clone, as
-`<paper>_*.txt`), pointers are checked.
+breaks, hyphens, ligatures and signs do not move it. `digest` begins the SHA-256 of the sentence,
+written so. Pointers are checked where the texts lie, which are not part of the repository
+(`<paper>_*.txt` in `$SOFTGEOM_PAPERS`, or in `shared/papers` beside the clone).
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ _DIGITS = 16  # of the digest: enough to notice any slip
 
 @dataclass(frozen=True)
 class Pointer:
-    """Where a sentence stands: `length` letters and digits of `paper` from `start` on, with their
-    digest.
-    """
+    """Where a sentence stands: `length` letters and digits of `paper` from `start` on."""
 
     paper: str
     start: int
@@ -32,10 +29,8 @@ class Pointer:
     digest: str
 
     def __str__(self) -> str:
-        return (
-            f'{{paper: "{self.paper}", start: {self.start}, length: {self.length}, digest: '
-            f"{self.digest}}}"
-        )
+        place = f'paper: "{self.paper}", start: {self.start}, length: {self.length}'
+        return f"{{{place}, digest: {self.digest}}}"
 
     @property
     def holds(self) -> bool:
@@ -45,10 +40,7 @@ class Pointer:
 
 
 def papers_dir() -> Path | None:
-    """Folder of the sources' texts, None when they are not here.
-
-    FileNotFoundError when `$SOFTGEOM_PAPERS` names no folder.
-    """
+    """Folder of the sources' texts, or None; FileNotFoundError when the variable names none."""
     if chosen := os.environ.get("SOFTGEOM_PAPERS"):
         folder = Path(chosen).expanduser()
         if not folder.is_dir():
@@ -64,10 +56,8 @@ def has(paper: str) -> bool:
 
 
 def find(paper: str, sentence: str) -> tuple[Pointer, int]:
-    """The pointer of a pasted sentence, and how often the sentence occurs (the pointer names its
-    first place).
-
-    FileNotFoundError when the paper is not here. ValueError when the sentence is not in it.
+    """The pointer to the first place of a pasted sentence, and how often it occurs.
+    FileNotFoundError when the paper is not here, ValueError when the sentence is not in it.
     """
     wanted = "".join(filter(_counts, sentence.lower()))
     if not wanted:

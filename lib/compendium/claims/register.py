@@ -1,10 +1,8 @@
 """The register: what each source says, in our words, with the rule that decides; one file a paper,
 `claims/<paper>.yaml`.
 
-The fields of a file and of a claim stand in CONTRIBUTING.md, their shapes in `claims/schema.json`,
-which editors know, too. Everything that can be wrong is found when the register is read, each fault
-in one sentence, before anything runs; pointers are held against the sources by
-`faults_of_pointers`, where the sources are at hand.
+The fields stand in CONTRIBUTING.md, their shapes in `claims/schema.json`. Everything that can be
+wrong is found when the register is read, each fault in one sentence, before anything runs.
 """
 
 from __future__ import annotations
@@ -30,11 +28,9 @@ SCHEMA = codebase.LIB.parent / "claims" / "schema.json"
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a source, or (kind `ours`) a question of our own.
-
-    `sentences` point to the source's own words, `hypotheses` say under which it states them, `root`
-    names the cause that rows share, `notebook` passes the evidence, and `examples` hold, for every
-    verdict of the rule, evidence that must lead to it.
+    """One claim of a source, or (kind `ours`) a question of our own. `sentences` point to the
+    source's words, `hypotheses` say under which it states them, `root` names the cause that rows
+    share, `notebook` passes the evidence, `examples` hold evidence that leads to each verdict.
     """
 
     id: str
@@ -52,9 +48,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Register(Mapping[str, Claim]):
-    """All claims by id, in the order of the papers; `titles` of the papers and `roots`, each with
-    its meaning.
-    """
+    """All claims by id, in the order of the papers; the papers' titles, the roots' meanings."""
 
     claims: dict[str, Claim]
     titles: dict[str, str]
@@ -78,10 +72,7 @@ class Register(Mapping[str, Claim]):
 
 
 def load(folder: Path | None = None) -> Register:
-    """The register of a folder, of the clone's own by default.
-
-    ValueError when anything in it is wrong: one line for each fault.
-    """
+    """The register of a folder, by default the clone's; ValueError with a line for each fault."""
     folder = folder or paths.root() / "claims"
     return _load(folder, tuple(path.stat().st_mtime_ns for path in sorted(folder.glob("*.yaml"))))
 
@@ -95,9 +86,7 @@ def _load(folder: Path, changed: tuple[int, ...]) -> Register:
 
 
 def read(folder: Path) -> tuple[Register, list[str]]:
-    """The claims of a folder that are sound, and every fault in one sentence that begins with the
-    file's name.
-    """
+    """The claims of a folder that are sound, and every fault, the file's name first."""
     claims: dict[str, Claim] = {}
     titles: dict[str, str] = {}
     roots: dict[str, str] = {}
@@ -127,9 +116,7 @@ def read(folder: Path) -> tuple[Register, list[str]]:
 
 
 def faults_of_pointers(register: Mapping[str, Claim]) -> list[str]:
-    """One sentence for every pointer at which the source, where it is at hand, has another
-    sentence.
-    """
+    """One sentence for every pointer at which the source, if at hand, has another sentence."""
     return [
         f"{claim.id}: paper {place.paper} has no sentence of digest {place.digest} at "
         f"{place.start}; `make pointer` finds the right place"
@@ -149,8 +136,8 @@ def _read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
     if fault := _misfit("file", content | {"claims": []} if listed_claims else content):
         return {}, [fault]
     if content["paper"] != path.stem:
-        named = f'its paper must be "{path.stem}" as the file is named, not {content["paper"]!r}'
-        return {}, [named]
+        must = f'its paper must be "{path.stem}" as the file is named'
+        return {}, [f"{must}, not {content['paper']!r}"]
     return content | {"roots": content.get("roots") or {}}, []
 
 
@@ -167,7 +154,7 @@ def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim
     examples = tuple(
         (verdict, evidence)
         for verdict, found in entry["examples"].items()
-        for evidence in (found if isinstance(found, list) else [found])
+        for evidence in _listed(found)
     )
     if rule is not None and not faults:
         faults = _faults_of_examples(entry["id"], rule, examples)
@@ -176,13 +163,16 @@ def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim
     place, statement, hypotheses = (
         " ".join(entry.get(key, "").split()) for key in ("place", "statement", "hypotheses")
     )
-    places = entry.get("sentence", [])
-    sentences = tuple(Pointer(**one) for one in (places if isinstance(places, list) else [places]))
+    sentences = tuple(Pointer(**one) for one in _listed(entry.get("sentence", [])))
     claim = Claim(
         entry["id"], paper, place, entry["kind"], statement, entry["notebook"], rule, examples,
         sentences, hypotheses, root,
     )  # fmt: skip
     return claim, []
+
+
+def _listed(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [found]
 
 
 def _misfit(kind: str, content: Any) -> str:
@@ -227,8 +217,7 @@ class _StrictLoader(_Loader):
     """YAML in which a key is a text, and a duplicate one an error, not a silent replacement."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        # "<<" takes in another mapping and is no key of this one: rows that need the same scale
-        # write its evidence once.
+        # "<<" takes in another mapping and is no key of this one
         own = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
         keys = [self.construct_object(key, deep=deep) for key in own]
         if twice := [key for key, count in Counter(map(str, keys)).items() if count > 1]:

@@ -1,10 +1,8 @@
 """Rules: what evidence a claim needs, the condition that each verdict takes, and the sentence that
 says what was found.
 
-The verdicts differ with the kind of a claim. A theorem holds or fails, printed numbers agree or
-not, an experiment is reproduced or not; what no source states (`ours`) is found or not, and never
-counts for or against a source. An experiment is judged only at a scale that can tell: its rule's
-`adequate` says which, and on stand-in data none is judged.
+What no source states (`ours`) is found or not, and never counts for or against a source. An
+experiment is judged only at a scale that can tell (`adequate`), and never on stand-in data.
 """
 
 from __future__ import annotations
@@ -30,9 +28,7 @@ _GATED = ("experiment", "ours")  # kinds that a scale can be too small for
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of a claim: verdict, the evidence that decided, the finding in words, and why it
-    could not be judged, if so.
-    """
+    """What became of a claim: verdict, evidence, the finding in words, or why it is not judged."""
 
     id: str
     verdict: str
@@ -68,24 +64,25 @@ class Rule:
 
     def judge(self, id: str, evidence: Mapping[str, Any], *, stand_in: bool = False) -> Judgement:
         """Verdict and finding from the evidence: a number, truth value or text for every name of
-        the rule. None says that something could not be measured: an experiment that needs it is
-        then not testable; on stand-in data none is judged. The claim's id is for messages.
-
-        ValueError when evidence is missing, misspelt, not a number, or NaN.
+        the rule, None where something could not be measured: an experiment that needs it is not
+        testable. The claim's id is for messages. ValueError when evidence is missing, misspelt, not
+        a number, or NaN.
         """
+        takes = listed(self.evidence)
         if unknown := sorted(set(evidence) - set(self.evidence)):
-            raise ValueError(
-                f"claim {id}: its rule has no evidence {listed(unknown)}; it takes "
-                f"{listed(self.evidence)}"
-            )
+            told = f"its rule has no evidence {listed(unknown)}; it takes {takes}"
+            raise ValueError(f"claim {id}: {told}")
         if missing := [name for name in self.evidence if name not in evidence]:
-            raise ValueError(
-                f"claim {id}: the evidence {listed(missing)} is missing; its rule takes "
-                f"{listed(self.evidence)}"
-            )
+            told = f"the evidence {listed(missing)} is missing; its rule takes {takes}"
+            raise ValueError(f"claim {id}: {told}")
         values = {name: _scalar(id, name, evidence[name]) for name in self.evidence}
         verdict, note = self._decide(id, values, stand_in)
-        return Judgement(id, verdict, values, self._render(id, values), note)
+        try:
+            says = _Telling().vformat(self.says, (), values)
+        except (ValueError, TypeError) as error:
+            said = f"claim {id}: `says` cannot be written from this evidence ({error})"
+            raise ValueError(said) from None
+        return Judgement(id, verdict, values, says, note)
 
     def _decide(self, id: str, values: Mapping[str, Any], stand_in: bool) -> tuple[str, str]:
         if stand_in and self.kind == "experiment":
@@ -101,25 +98,14 @@ class Rule:
             for condition in self.adequate:
                 if not condition(values):
                     return NOT_TESTABLE, f"needs {condition.text}"
-            return next(
-                verdict
-                for verdict, condition in self.verdicts
-                if condition is None or condition(values)
-            ), ""
+            return next(v for v, asked in self.verdicts if asked is None or asked(values)), ""
         except ValueError as error:
             raise ValueError(f"claim {id}: {error}") from None
 
-    def _render(self, id: str, values: Mapping[str, Any]) -> str:
-        try:
-            return _Telling().vformat(self.says, (), values)
-        except (ValueError, TypeError) as error:
-            said = f"claim {id}: `says` cannot be written from this evidence ({error})"
-            raise ValueError(said) from None
-
 
 def read_rule(kind: str, entry: Mapping[str, Any]) -> tuple[Rule | None, list[str]]:
-    """The rule of a register's entry, whose shape `claims/schema.json` has judged, and everything
-    else that is wrong with it, each in one sentence; no rule when there is a fault.
+    """The rule of a register's entry that fits the schema, and what else is wrong with it, each in
+    one sentence; no rule when there is a fault.
     """
     evidence, faults = dict(entry["evidence"]), list[str]()
     conditions = tuple(
@@ -132,7 +118,12 @@ def read_rule(kind: str, entry: Mapping[str, Any]) -> tuple[Rule | None, list[st
     needed = [_condition(text, evidence, faults) for text in _flat(entry.get("adequate", []))]
     adequate = tuple(condition for condition in needed if condition is not None)
     why, says = (" ".join(entry[field].split()) for field in ("why", "says"))
-    faults += _faults_of_telling(says, evidence)
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(says) if name is not None]
+    except ValueError as error:
+        names, faults = [], [*faults, f"its `says` is not a format string ({error})"]
+    strange = [name for name in names if name not in evidence]
+    faults += [f"its `says` names {name!r}, which is not among its evidence" for name in strange]
     return (None if faults else Rule(kind, evidence, conditions, why, says, adequate)), faults
 
 
@@ -142,9 +133,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _flat(wanted: Any) -> list[str]:
-    """The conditions of an entry's `adequate`: one, or a list of them; lists within it come from
-    YAML's anchors.
-    """
+    """The conditions of an entry's `adequate`; lists within it come from YAML's anchors."""
     if isinstance(wanted, list):
         return [text for item in wanted for text in _flat(item)]
     return [str(wanted)]
@@ -162,31 +151,16 @@ def _condition(text: str, evidence: Mapping[str, str], faults: list[str]) -> Con
     return condition
 
 
-def _faults_of_telling(says: str, evidence: Mapping[str, str]) -> list[str]:
-    try:
-        fields = [name for _, name, _, _ in string.Formatter().parse(says) if name is not None]
-    except ValueError as error:
-        return [f"its `says` is not a format string ({error})"]
-    strange = [name for name in fields if name not in evidence]
-    return [f"its `says` names {name!r}, which is not among its evidence" for name in strange]
-
-
 def _scalar(id: str, name: str, value: Any) -> Any:
-    """The value as Python's own number, truth value or text; numbers of NumPy and of one-element
-    arrays included.
-    """
+    """The value as Python's own; also a number of NumPy or a one-element array."""
     if hasattr(value, "item") and getattr(value, "size", 1) == 1:
         value = value.item()
     if value is not None and not isinstance(value, bool | int | float | str):
-        raise ValueError(
-            f"claim {id}: the evidence {name} must be a number, a truth value or a text, not "
-            f"{type(value).__name__}"
-        )
+        said = f"must be a number, a truth value or a text, not {type(value).__name__}"
+        raise ValueError(f"claim {id}: the evidence {name} {said}")
     if isinstance(value, float) and math.isnan(value):
-        raise ValueError(
-            f"claim {id}: the evidence {name} is NaN; pass None where something cannot be "
-            f"measured at this size"
-        )
+        said = "is NaN; pass None where something cannot be measured at this size"
+        raise ValueError(f"claim {id}: the evidence {name} {said}")
     return value
 
 

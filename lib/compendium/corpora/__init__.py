@@ -1,8 +1,5 @@
 """Text and labelled reviews, each from the first of three places that has it: local folder, hub,
-embedded stand-in.
-
-The choice is made once, logged, carried by a `Source`, and printed on every figure and in every
-result that it touches: a stand-in is never silent.
+embedded stand-in, which is never silent: a `Source` says so on every figure and result.
 """
 
 from compendium.corpora.reviews import PLANTED_WORDS as PLANTED_WORDS

@@ -1,10 +1,8 @@
 """Whether the files that are read are those behind the committed results, and whole: by SHA-256.
 
-`data/checksums.txt` is in the format of `sha256sum`, relative to the data folder: `cd
-$SOFTGEOM_DATA && sha256sum -c .../data/checksums.txt` says the same. Another file than the
-committed one may be right (another conversion of the same corpus): it is used, and said. A file
-that was fetched from the hub carries its own SHA-256 in `ORIGIN.json`: one that differs was
-damaged, and is refused.
+`data/checksums.txt` is in the format of `sha256sum`, relative to the data folder. Another file than
+the committed one may be right (another conversion of the same corpus): it is used, and said. One
+that was fetched carries its own SHA-256 in `ORIGIN.json`: where it differs, it is refused.
 """
 
 from __future__ import annotations
@@ -32,16 +30,13 @@ def sha256(path: Path) -> str:
 
 
 def facts(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file of a folder that has just been filled, as facts for
-    `ORIGIN.json`.
-    """
+    """The SHA-256 of every file of a folder that was just filled, as facts for `ORIGIN.json`."""
     return {PREFIX + path.name: sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
 
 
 def check(path: Path) -> Path:
-    """A file of raw data, compared with what it should be; the path itself.
-
-    ValueError when it was fetched from the hub and has changed since.
+    """A file of raw data, compared with what it should be; ValueError when it was fetched from the
+    hub and has changed since.
     """
     name = f"{path.parent.name}/{path.name}"
     if fetched := read_origin(path.parent).get(PREFIX + path.name):

@@ -1,9 +1,7 @@
 """Words with the sentiment that people gave them: the valences of VADER (Hutto and Gilbert 2014),
-ten raters a word, from -4 to 4.
+ten raters a word, from -4 to 4, read as text from the package vaderSentiment (MIT).
 
-The list comes with the package vaderSentiment (MIT); it is read as text, nothing of the package is
-run. It was made from other texts than the reviews and knows nothing of their labels, which is what
-makes it a judge of models that were trained on these labels.
+It knows nothing of the reviews' labels, and so can judge models that were trained on them.
 """
 
 from __future__ import annotations
@@ -21,13 +19,8 @@ ABSENT = Source("no sentiment lexicon", "embedded", "the package vaderSentiment 
 
 
 def load_valences(vocabulary: list[str] | np.ndarray) -> tuple[np.ndarray | None, Source]:
-    """The valence of each word (W,), NaN where the lexicon does not list it; None, and why, when
-    the lexicon is not there.
-
-    Raises
-    ------
-    ValueError
-        When the file is not what it should be: a line without a word and a number.
+    """The valence of each word (W,), NaN where the lexicon does not list it; None, and why, when it
+    is not there. ValueError at a line without a word and a number.
     """
     spec = importlib.util.find_spec("vaderSentiment")
     file = Path(spec.origin or "").with_name("vader_lexicon.txt") if spec else None
@@ -40,10 +33,8 @@ def load_valences(vocabulary: list[str] | np.ndarray) -> tuple[np.ndarray | None
         try:
             valence.setdefault(word.lower().translate(_APOSTROPHES), float(columns[0]))
         except (IndexError, ValueError):
-            raise ValueError(
-                f"{file.name}, line {number}: not a word and its valence: {line[:60]!r}"
-            ) from None
-    source = Source(
-        "VADER sentiment lexicon", "package", "vaderSentiment", "", sha256_of(text.encode())
-    )
+            told = f"not a word and its valence: {line[:60]!r}"
+            raise ValueError(f"{file.name}, line {number}: {told}") from None
+    named, digest = ("VADER sentiment lexicon", "package", "vaderSentiment"), text.encode()
+    source = Source(*named, sha256=sha256_of(digest))
     return np.array([valence.get(str(word), np.nan) for word in vocabulary]), announce(source)

@@ -1,14 +1,11 @@
-"""The reviews as the authors of 004 prepare them, rebuilt from their published script with what
-this project depends on.
+"""The reviews as the authors of 004 prepare them, rebuilt from their published script.
 
 Theirs: links, markup, digits and characters outside ASCII go, punctuation becomes space, a letter
-repeated more than twice is written twice; case is kept; English stop words go (in lower case only,
-so "The" stays), nouns are brought to the singular by WordNet's rules; train and test together make
-the vocabulary, every word of it; and a review shorter than 128 words is filled up with a padding
-word that is embedded and attends like any other. Here the stop words are scikit-learn's and what
-punctuation leaves of contractions (theirs: NLTK's), and a singular is accepted when it occurs in
-the corpus (theirs: in WordNet). Their order of the 50,000 reviews, which makes their split, cannot
-be rebuilt: a random one stands for it.
+repeated more than twice is written twice; case is kept; English stop words in lower case go, nouns
+are brought to the singular; train and test together make the vocabulary; a review shorter than 128
+words is filled up with a padding word that attends like any other. Here the stop words are
+scikit-learn's and what punctuation leaves of contractions (theirs: NLTK's), a singular is accepted
+when it occurs in the corpus (theirs: in WordNet), and a random order stands for theirs.
 """
 
 from __future__ import annotations
@@ -51,9 +48,7 @@ _DETACHED = (
 
 @dataclass(frozen=True)
 class PublishedBags:
-    """All labelled reviews, train before test, as bags over one vocabulary; word 0 is the
-    padding.
-    """
+    """All labelled reviews, train before test, as bags over one vocabulary; word 0 pads."""
 
     bags: Bags
     labels: np.ndarray  # (N,) 0 or 1
@@ -77,9 +72,7 @@ def split_as_published(text: str) -> list[str]:
 def load_published_bags(
     reviews: Reviews, largest_part: int, rng: np.random.Generator
 ) -> PublishedBags:
-    """Both labelled parts as the authors' script prepares them; of each at most `largest_part`
-    reviews, drawn at random (0: all).
-    """
+    """Both labelled parts, of each at most `largest_part` reviews, drawn at random (0: all)."""
     parts = []
     for part in (reviews.train, reviews.test):
         chosen = np.sort(rng.permutation(len(part))[: largest_part or None])

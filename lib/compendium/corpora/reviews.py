@@ -1,6 +1,4 @@
-"""Film reviews with a sentiment label: IMDb (Maas et al. 2011), or generated reviews around planted
-sentiment words.
-"""
+"""Film reviews with a sentiment label: IMDb (Maas et al. 2011), or generated ones."""
 
 from __future__ import annotations
 
@@ -52,10 +50,7 @@ class Reviews:
 
 def load_reviews() -> Reviews:
     """IMDb from the data folder (`imdb/{train,test,unsupervised}.parquet`), else from the hub, else
-    the generated stand-in.
-
-    ValueError when local files lack a column, are empty, or hold labels other than 0 and 1 in a
-    labelled part.
+    generated. ValueError when local files lack a column, are empty, or hold other labels.
     """
     folder = find_imdb()
     if folder is None:
@@ -67,9 +62,7 @@ def load_reviews() -> Reviews:
 
 
 def find_imdb() -> Path | None:
-    """Folder with IMDb as parquet, fetched from the hub when it is nowhere on this machine; None
-    when it cannot be had.
-    """
+    """Folder with IMDb as parquet, fetched when it is not here; None when it cannot be had."""
     folder = paths.find_data("imdb")
     if folder is None and fetched("IMDb", lambda: _fetch_from_hub(paths.downloads_dir() / "imdb")):
         folder = paths.downloads_dir() / "imdb"
@@ -85,9 +78,7 @@ def imdb_source(folder: Path, detail: str) -> Source:
 
 
 def generated_reviews() -> Reviews:
-    """Reviews of 20 to 120 words: neutral film vocabulary, and sentiment words of which most agree
-    with the label.
-    """
+    """Reviews of 20 to 120 film words, and sentiment words of which most agree with the label."""
     rng = np.random.default_rng(0)
     frames = {}
     for part, count in _GENERATED.items():

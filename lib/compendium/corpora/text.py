@@ -40,11 +40,9 @@ class Text:
 
 def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
     """Text by name, from the data folder, else from the hub, else the embedded stand-in:
-    `"wikitext-103"`, `"simplebooks-92"`, `"imdb"` (the unlabelled reviews; the last blocks of them
-    are validation and test), or `"python-reference"` (the stand-in itself). No part in `parts` may
-    be empty: a folder with validation and test only does not serve for training.
-
-    ValueError when the name is unknown, or a local file is empty.
+    `"wikitext-103"`, `"simplebooks-92"`, `"imdb"` (the unlabelled reviews), or `"python-reference"`
+    (the stand-in). A folder that lacks one of `parts` does not serve. ValueError when the name is
+    unknown, or a local file is empty.
     """
     if name not in NAMES:
         raise ValueError(f"no corpus is called {name!r}: choose one of {', '.join(NAMES)}")
@@ -63,9 +61,8 @@ def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
 
 
 def python_reference(instead_of: str = "") -> Text:
-    """The Python language reference that ships with every CPython: about 460,000 characters.
-
-    It differs between patch releases, so its hash is part of the source.
+    """The language reference that ships with every CPython: about 460,000 characters, which differ
+    between patch releases.
     """
     from pydoc_data.topics import topics
 
@@ -84,8 +81,7 @@ def _imdb() -> Text | None:
     if folder is None or path is None or not path.is_file():
         return None
     frame = pd.read_parquet(checksums.check(path), columns=["text"])
-    # Consecutive file numbers belong to the same film: the held-out parts are whole blocks from the
-    # end, not a random draw.
+    # consecutive reviews are of one film: the held-out parts are whole blocks from the end
     texts = frame["text"].str.replace(r"(?:<br\s*/?>\s*)+", "\n", regex=True)
     first, second = (int(len(texts) * (1 - k * _HELD_OUT)) for k in (2, 1))
     parts = (texts[:first], texts[first:second], texts[second:])

@@ -4,11 +4,8 @@ Section 7).
 Arms of a seed start from the same weights and see the same batches. ``none`` has no penalty,
 ``placebo`` the whole code path and an M that learns, with a share of the embeddings' gradient that
 changes little more than rounding does; ``penalty`` is the treatment; ``size`` pulls the embeddings
-along the sizes that the treatment of its seed went through, without any M. Placebo against none is
-the null: how far two runs of one seed drift apart for no reason.
-
-Every run is kept, so that a sweep that was killed goes on; absolute levels are multiples of the
-embedding size of the run without penalty of the same seed.
+along the sizes that the treatment went through. Placebo against none is the null: how far two runs
+of one seed drift apart for no reason. Every run is kept.
 
 Losses: (seed, arm) -> (1 + perturbations, windows), nats per token, clean first.
 """
@@ -70,9 +67,7 @@ class Arm:
 
 
 def arms_of(weights: Sequence[float], dose: float, pull: float) -> list[Arm]:
-    """None, placebo, and a penalty of each weight with its size arm; in the order in which they are
-    trained.
-    """
+    """None, placebo, and a penalty of each weight with its size arm, in order of training."""
     penalties = [Arm(f"penalty {weight:g}", weight) for weight in weights]
     treated = [arm for one in penalties for arm in (one, size_arm(one, pull))]
     return [Arm(NONE, 0.0), Arm(PLACEBO, weights[0], dose=dose), *treated]
@@ -80,8 +75,7 @@ def arms_of(weights: Sequence[float], dose: float, pull: float) -> list[Arm]:
 
 def held_arms(base: PriorConfig, weight: float, scale: float, stride: int) -> list[Arm]:
     """Penalties whose M is positive and keeps the norm of its start (``scale`` times the usual
-    entries): of the base's rank, and the source's full matrix, whose mean is over every
-    ``stride``-th position.
+    entries): of the base's rank, and full, with a mean over every ``stride``-th position.
     """
     low = replace(base, coupling="held", init_scale=scale)
     full = replace(low, rank=0, stride=stride)
@@ -122,9 +116,7 @@ def train_arm(
 
 @contextlib.contextmanager
 def _flushing_denormals() -> Iterator[None]:
-    """Denormal numbers in saturated attention are slow, and mean nothing beside a softmax's ones;
-    what comes after, such as a proof, may need them.
-    """
+    """Denormal numbers in saturated attention are slow; what comes after may need them."""
     torch.set_flush_denormal(True)
     try:
         yield

@@ -2,10 +2,9 @@
 reviews; both watched epoch by epoch.
 
 Theirs: normal embeddings of variance 1, the decoder from PyTorch's uniform start, one step size
-alpha drawn from U(0, 1) and trained as it is, softmax attention at temperature 0.001 in eight
-layers, Adam at a constant 1e-3, batches of 64 drawn plainly, gradients shortened to norm 5, and of
-101 epochs the best on test is reported. `attention="hard"` trains through the hard dynamics
-instead, with the argmax held fixed.
+alpha drawn from U(0, 1) and trained, softmax attention at temperature 0.001 in eight layers, Adam
+at 1e-3, batches of 64, gradients shortened to norm 5, the best on test of 101 epochs reported.
+`attention="hard"` trains through the hard dynamics instead, with the argmax held fixed.
 """
 
 from __future__ import annotations
@@ -41,18 +40,14 @@ class Split:
 
     @staticmethod
     def pooled(reviews: int, rng: np.random.Generator) -> Split:
-        """A random split of all reviews, of which the authors train on 70%; a tenth of that is held
-        out.
-        """
+        """A random 70% of all reviews to train on, as the authors do; a tenth of it is held out."""
         order = rng.permutation(reviews)
         training = int(0.7 * reviews)
         return Split._of(order[:training], order[training:])
 
     @staticmethod
     def standard(reviews: int, training: int, rng: np.random.Generator) -> Split:
-        """The first `training` reviews against the rest, as the corpus comes; a random tenth of the
-        former is held out.
-        """
+        """The first `training` reviews against the rest; a random tenth of them is held out."""
         return Split._of(rng.permutation(training), np.arange(training, reviews))
 
     @staticmethod
@@ -63,9 +58,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Watched:
-    """A training with its history; `stopped` is the model of the epoch that was best on the
-    held-out reviews.
-    """
+    """A training with its history; `stopped` is of the epoch best on the held-out reviews."""
 
     stopped: Trained
     # one row an epoch, columns `_CURVE`: losses, accuracies under the hard dynamics, alpha
@@ -73,9 +66,7 @@ class Watched:
 
     @property
     def eligible(self) -> pd.DataFrame:
-        """The epochs to choose from: all, or, when a fixed alpha is approached from below, those
-        that have reached it.
-        """
+        """The epochs to choose from: all, or those that have reached a fixed alpha."""
         return self.curve[[_arrived(alpha, self.stopped.recipe) for alpha in self.curve["alpha"]]]
 
     @property
@@ -97,9 +88,7 @@ def authors_recipe(d: int, epochs: int, attention: str, seed: int) -> Recipe:
 
 
 def our_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
-    """Ours at the same dimension: a fixed alpha that is approached from below, words left out at
-    random, a learning rate that falls.
-    """
+    """Ours: a fixed alpha approached from below, words left out at random, a falling rate."""
     return Recipe(
         dimension=d, alpha=alpha, anneal_from=0.01, epochs=epochs, batch=128, learning_rate=0.01,
         word_dropout=0.3, seed=seed
@@ -107,9 +96,7 @@ def our_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
 
 
 def plain_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
-    """For comparisons of step sizes, 0 being no attention: the same steps for all, each word in
-    each step, a learning rate that stays.
-    """
+    """For comparisons of step sizes, 0 being no attention: the same steps and rate for all."""
     common = Recipe(
         dimension=d, epochs=epochs, batch=128, learning_rate=0.003, falling=False, seed=seed
     )
@@ -120,10 +107,8 @@ def watch(
     recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: int, losses: int = 0
 ) -> Watched:
     """Train from a random start over `size` words; after each epoch read the labels of the held-out
-    and of the test reviews once each.
-
-    The cross-entropy of `losses` training reviews, spread evenly over them, is evaluated under the
-    hard dynamics after each epoch, besides the running one.
+    and of the test reviews once each, and the cross-entropy of `losses` training reviews, spread
+    evenly, under the hard dynamics.
     """
     rows: list[dict[str, float]] = []
     best: dict[str, Any] = {"held_out": -1.0}
@@ -155,9 +140,7 @@ def watch(
 
 
 def watch_all(jobs: Sequence[tuple[Any, ...]]) -> list[Watched]:
-    """`watch` for argument tuples, on all cores; what is kept in `data/processed/hardmax` is
-    read.
-    """
+    """`watch` for argument tuples, on all cores; what is kept is read."""
     return parallel.run_blocks(
         _watch_one, [(paths.processed_dir(), *job) for job in jobs], description="training"
     )
@@ -166,9 +149,7 @@ def watch_all(jobs: Sequence[tuple[Any, ...]]) -> list[Watched]:
 def judge(
     watched: Watched, bags: Bags, labels: np.ndarray, split: Split, sample: int
 ) -> dict[str, float]:
-    """A row of the table: both accuracies, with what attention has to do with them. Test labels are
-    read once more, without attention.
-    """
+    """Both accuracies, with what attention has to do with them; reads test labels once more."""
     model, test = watched.stopped.model(), bags[split.test]
     stopped = watched.curve[watched.curve["epoch"] == watched.epoch].iloc[0]
     some = dissect(model, test[np.linspace(0, len(test) - 1, min(sample, len(test))).astype(int)])
@@ -191,8 +172,8 @@ def judge(
 
 
 def at_loss(curve: pd.DataFrame, loss: float) -> float:
-    """Test accuracy at which the training loss, evaluated after the epochs, first falls to a value;
-    linear between epochs, NaN where they do not span it.
+    """Test accuracy where the training loss first falls to a value; linear between epochs, NaN if
+    they do not span it.
     """
     losses, tests = (curve[column].to_numpy(dtype=float) for column in ("training_loss", "test"))
     reached = np.flatnonzero(losses <= loss)
@@ -215,20 +196,10 @@ def at_equal_loss(ours: pd.DataFrame, other: pd.DataFrame) -> tuple[float, float
 
 def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
     """Test accuracy with attention minus without, at the lowest training loss that both of a pair
-    reach.
-
-    Parameters
-    ----------
-    curves
-        One row an epoch, as in `Watched.curve`, with `dimension`, `repeats`, `step_size` (0: no
-        attention) and `seed`.
-
-    Returns
-    -------
-    One row for each dimension, treatment of repeated words and positive step size: `loss` (mean of
-    the losses compared at), `gain` with `low` and `high` (95%, t over seeds), the least loss of
-    either side, and NaN where a pair of some seed has no such loss: one of them had passed it
-    before its first epoch ended.
+    reach, from curves as `Watched.curve` with `dimension`, `repeats`, `step_size` (0: no attention)
+    and `seed`: one row for each of the first two and positive step size. `loss` is the mean of the
+    losses compared at, `gain` has `low` and `high` (95%, t over seeds), NaN where a pair of some
+    seed has no such loss: one of them had passed it before its first epoch ended.
     """
     rows: list[dict[str, Any]] = []
     keys: Any

@@ -30,9 +30,7 @@ class Recipe:
 
 
 class BagModel(torch.nn.Module):
-    """A sum of one embedding for each preceding token and its position, and a softmax layer; the
-    generator draws the initial weights.
-    """
+    """One embedding for each preceding token and position, summed, and a softmax layer."""
 
     def __init__(
         self, classes: int, dimension: int, context: int, generator: torch.Generator
@@ -64,9 +62,7 @@ class BagModel(torch.nn.Module):
 def draw_windows(
     tokens: NDArray[np.integer], context: int, size: int, generator: torch.Generator
 ) -> torch.Tensor:
-    """Random windows (size, context + 1) of consecutive tokens: the context, and the token that
-    follows it.
-    """
+    """Random windows (size, context + 1) of tokens: the context, and what follows it."""
     start = torch.randint(0, len(tokens) - context, (size,), generator=generator)
     return torch.as_tensor(tokens, dtype=torch.long)[start[:, None] + torch.arange(context + 1)]
 
@@ -79,9 +75,7 @@ def train_bag(
     seed: int,
     teacher: BagModel | None = None,
 ) -> BagModel:
-    """Train a model on a text; with a teacher, on the teacher's distributions over the same
-    windows.
-    """
+    """Train on a text; with a teacher, on its distributions over the same windows."""
     generator = torch.Generator().manual_seed(seed)
     model = BagModel(classes, dimension, recipe.context, generator)
     optimiser = torch.optim.Adam(
@@ -105,7 +99,5 @@ def train_bag(
 def losses(model: BagModel, windows: torch.Tensor) -> NDArray[np.float64]:
     """Nats (n,) that the model loses on the last token of each window."""
     with torch.no_grad():
-        found = torch.nn.functional.cross_entropy(
-            model(windows[:, :-1]), windows[:, -1], reduction="none"
-        )
-    return found.double().numpy()
+        logits, last = model(windows[:, :-1]), windows[:, -1]
+        return torch.nn.functional.cross_entropy(logits, last, reduction="none").double().numpy()

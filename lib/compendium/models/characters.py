@@ -20,11 +20,8 @@ _T = TypeVar("_T", int, str)
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Pictures of single characters, the features that the network makes of them, and what its head
-    reads.
-
-    `table` has one row a picture: group, class, token, font, size, reading, read. `features` holds
-    (T, d) for each.
+    """Pictures of single characters: a table with a row a picture (group, class, token, font, size,
+    reading, read), and the features (T, d) that the network makes of each.
     """
 
     table: pd.DataFrame
@@ -34,9 +31,7 @@ class Pictures:
 def matched_partners(
     targets: Iterable[int], pool: Iterable[int], kinds: NDArray[Any], ink: Mapping[int, float]
 ) -> NDArray[np.intp]:
-    """One partner for each target: same standard, nearest ink, without replacement; none where the
-    standard has run out.
-    """
+    """A partner for each target: same standard, nearest ink, each once, while there are."""
     chosen = partners(
         map(int, targets), map(int, pool), lambda c: kinds[c], lambda a, b: abs(ink[a] - ink[b])
     )
@@ -49,9 +44,7 @@ def partners(
     kind: Callable[[_T], Any],
     distance: Callable[[_T, _T], Any],
 ) -> list[_T]:
-    """For each target the nearest of its kind in the pool, the first of those equally near, without
-    replacement; none where the kind has run out.
-    """
+    """For each target the nearest of its kind in the pool, without replacement, while there are."""
     free, chosen = set(pool), list[_T]()
     for target in targets:
         if alike := [p for p in free if kind(p) == kind(target)]:
@@ -64,10 +57,8 @@ def own_and_other_gaps(
     pictures: Pictures, layer: SoftmaxLayer, held: Sequence[int]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """How far each held class stays behind the winner: on its own pictures (n,), and on pictures of
-    others that are read (m, held).
-
-    The gap of a picture is the least over its positions: a bias shift of more than that makes the
-    class appear there.
+    others that are read (m, held). A bias shift of more than a picture's gap, the least over its
+    positions, makes the class appear there.
     """
     members = np.asarray(held)
     gaps = np.empty((len(pictures.features), len(members)))
@@ -83,9 +74,7 @@ def own_and_other_gaps(
 def shares_under_shift(
     pictures: Pictures, layer: SoftmaxLayer, held: Sequence[int], shifts: NDArray[np.float64]
 ) -> pd.DataFrame:
-    """Share of each group's pictures read rightly when the bias of all held classes is raised
-    together by each shift.
-    """
+    """Share of each group's pictures read rightly when all held biases are raised by a shift."""
     assert layer.tokens is not None
     members, rest = np.asarray(held), np.setdiff1d(np.arange(layer.classes), held)
     right = np.zeros((len(pictures.features), len(shifts)), dtype=bool)

@@ -1,6 +1,4 @@
-"""The sentiment classifiers of the hardmax chapter: trained several at a time, kept in
-`data/processed/hardmax`, handed from notebook 42 to 43.
-"""
+"""Sentiment classifiers of the hardmax chapter: trained, kept, handed from notebook 42 to 43."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ class TestReviews:
 
 
 def train_all(jobs: Sequence[tuple[Any, ...]]) -> list[Trained]:
-    """Models for the argument lists of `softgeom.hardmax.training.train`, (recipe, bags, targets,
-    size[, polarity[, held_out]]); those that are kept already are read.
-    """
+    """Models for argument lists of `hardmax.training.train`, read where they are kept already."""
     jobs = [(paths.processed_dir(), *job) for job in jobs]
     return parallel.run_blocks(_train_one, jobs, description="training")
 

@@ -34,9 +34,7 @@ _RANDOM_SEED = 1000  # added to a run's seed: the prior that never learned
 
 @dataclass(frozen=True)
 class Scored:
-    """One run on the windows: scores (windows, T) by prior, loss and embedding error of each next
-    token (windows, T).
-    """
+    """One run on the windows, all (windows, T): scores by prior, loss and error of next tokens."""
 
     penalty_weight: float
     seed: int
@@ -59,9 +57,7 @@ def score_run(
 
 
 def concentration_by_seed(scored: Sequence[Scored], k: int) -> pd.DataFrame:
-    """Share of windows with any pressure, top-k share and effective support (means over those
-    windows), by run, prior and reading.
-    """
+    """Share of windows with any pressure, and their mean top-k share and effective support."""
     rows = []
     for run in scored:
         for prior in PRIORS:
@@ -77,9 +73,7 @@ def concentration_by_seed(scored: Sequence[Scored], k: int) -> pd.DataFrame:
 
 
 def support_ratios(by_seed: pd.DataFrame, weight: float) -> dict[str, statistics.Interval]:
-    """Effective support of the learned over that of the random prior, by reading; 1 where the
-    learned prior has no pressure at all.
-    """
+    """Effective support of the learned over the random prior, by reading; 1 without pressure."""
     part = by_seed[by_seed["penalty_weight"] == weight]
     wide = part.pivot(index=["reading", "seed"], columns="prior", values="effective_support")
     ratio = (wide["learned"] / wide["random-init"]).fillna(1.0)
@@ -87,9 +81,7 @@ def support_ratios(by_seed: pd.DataFrame, weight: float) -> dict[str, statistics
 
 
 def places_by_seed(scored: Sequence[Scored], first: int) -> pd.DataFrame:
-    """How much of the barrier lies on the first positions of a window, whose past is empty or
-    short, by run and prior.
-    """
+    """How much of the barrier lies on the first positions of a window, by run and prior."""
     rows = []
     for run in scored:
         for prior, beta in run.scores.items():

@@ -2,11 +2,10 @@
 its memories on real text, its last decision.
 
 Every measurement comes with what it would be if there were nothing to find: other neurons' values,
-random positions, and for a prediction that is localised prompts each with a twin that differs in
-what the prediction needs. *Induction*: random tokens, read twice; the token that followed last time
-is right. In the twin the first reading is of other tokens, so that there is nothing to copy.
-*Indirect objects* (Wang et al. 2023): "When Mary and John went to the store, John gave a drink to"
-wants Mary; the twin names the giver the other way round and wants John.
+random positions, and for prompts a twin that differs in what the prediction needs. *Induction*:
+random tokens, read twice; in the twin the first reading is of other tokens. *Indirect objects*
+(Wang et al. 2023): "When Mary and John went to the store, John gave a drink to" wants Mary; in the
+twin Mary gave it.
 """
 
 from __future__ import annotations
@@ -48,18 +47,13 @@ def induction_prompts(subject: Subject, count: int, length: int, seed: int) -> P
 
 
 def indirect_objects(subject: Subject) -> Prompts:
-    """Four sentences and their twins.
-
-    ValueError when the model's tokenizer cuts a name into pieces: then no single token is the
-    answer.
-    """
+    """Four sentences and their twins; ValueError when the tokenizer cuts a name into pieces."""
     texts = [_SENTENCE.format(a, b, b) for a, b in _PAIRS]
     twins = [_SENTENCE.format(a, b, a) for a, b in _PAIRS]
     names = [[subject.tokenizer.encode(f" {name}") for name in pair] for pair in _PAIRS]
     if any(len(ids) != 1 for pair in names for ids in pair):
-        raise ValueError(
-            f"{subject.name} cuts names into pieces: it has no single token to answer with."
-        )
+        told = "cuts names into pieces: it has no single token to answer with."
+        raise ValueError(f"{subject.name} {told}")
     right, wrong = torch.tensor([[int(ids[0]) for ids in pair] for pair in names]).T
     return Prompts(_stacked(subject, texts), right, wrong, _stacked(subject, twins))
 
@@ -97,8 +91,8 @@ def localise(anatomy: Anatomy, prompts: Prompts) -> pd.DataFrame:
 
 
 def paths_to(anatomy: Anatomy, prompts: Prompts, receiver: tuple[int, int]) -> pd.DataFrame:
-    """One row an earlier head: what the right logit loses when the receiver's queries, keys or
-    values alone read it as on the twins.
+    """What the right logit loses when the receiver's queries, keys or values alone read an earlier
+    head, one a row, as on the twins.
     """
     readout = circuits.logit_gap(anatomy, prompts.right, prompts.wrong)
     with torch.no_grad():
@@ -111,8 +105,7 @@ def paths_to(anatomy: Anatomy, prompts: Prompts, receiver: tuple[int, int]) -> p
 
 
 def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.DataFrame:
-    """One row a layer: do keys detect a token, do values promote what follows, and how much of
-    either chance gives.
+    """One row a layer: do keys detect a token, do values promote what follows?
 
     `purity`: mean share of the commonest token read among a neuron's triggers, and `by chance`
     among as many random positions; `detectors`: share of neurons purer than 95 of 100 draws of
@@ -143,8 +136,8 @@ def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.Dat
 
 
 def at_the_unembedding(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
-    """One row a position of a text: winner, rival across the nearest wall, relative margin, rank of
-    what followed, and whether winner and rival are nearest rows.
+    """One row a position: winner, rival across the nearest wall, relative margin, rank of what
+    followed, and whether winner and rival are nearest rows.
     """
     with torch.no_grad():
         for layer in circuits.walk(anatomy, windows[:, :-1]):

@@ -1,8 +1,5 @@
 """A corpus as a language model reads it: three vectors of tokens and the tokenizer, encoded once
-and kept.
-
-Kept in `data/processed/corpora`, so that a notebook that asks again, or another one, reads arrays
-instead of encoding half a gigabyte.
+and kept in `data/processed/corpora`.
 """
 
 from __future__ import annotations
@@ -39,9 +36,8 @@ def load_encoded(
     text: corpora.Text | None = None,
 ) -> EncodedText:
     """Load a corpus by name (as `corpora.load_text`, unless `text` is it), train a byte-level BPE
-    of at most `d_vocab` tokens on its training part, and encode it: so many characters of the
-    training part and of each held-out part, from the start; 0 takes all. ValueError if a part is
-    empty.
+    of at most `d_vocab` tokens on its training part, and encode so many characters of it and of
+    each held-out part, from the start; 0 takes all. ValueError if a part is empty.
     """
     text = text or corpora.load_text(name)
     parts = {

@@ -1,10 +1,8 @@
-"""What the authors of 004 published of their experiment: the trained classifier at d = 2, and their
-training histories at four dimensions.
+"""What the authors of 004 published of their experiment (CC0): the trained classifier at d = 2, and
+their training histories at four dimensions.
 
-Both are read from the data folder (`models/hardmax_published`, CC0). The vocabulary is not
-published: a row of their embedding belongs to a word by the rank of its frequency, and words of
-equal frequency cannot be told apart. So geometry, step size, limits and dynamics can be studied,
-single words and accuracy cannot.
+The vocabulary is not published: geometry, step size, limits and dynamics can be studied, single
+words and accuracy cannot.
 """
 
 from __future__ import annotations
@@ -28,9 +26,7 @@ _ARRAYS = ("embedding", "alpha", "decoder_weight", "decoder_bias", "layers", "te
 
 @dataclass(frozen=True)
 class Published:
-    """The authors' classifier, and their histories: dimension, epoch, losses of surrogate and hard
-    dynamics (`_hm`), accuracies.
-    """
+    """The authors' classifier, and their histories of losses and accuracies (`_hm`: hard)."""
 
     model: Trained
     histories: pd.DataFrame
@@ -38,29 +34,21 @@ class Published:
 
 
 def load_published() -> Published | None:
-    """The authors' artefacts, or None where the data folder does not hold them.
-
-    Raises
-    ------
-    ValueError
-        When a file lacks an array, or an array has another shape than a classifier's: a damaged
-        file must not turn into an absent one.
+    """The authors' artefacts, or None where the data folder does not hold them; ValueError when a
+    file lacks an array or a shape does not fit: a damaged file must not turn into an absent one.
     """
     model, histories = paths.find_data(_MODEL), paths.find_data(_HISTORIES)
     if model is None or histories is None:
         return None
     with np.load(checksums.check(model), allow_pickle=False) as file:
         if missing := [name for name in _ARRAYS if name not in file.files]:
-            raise ValueError(
-                f"{model.name} lacks {', '.join(missing)}; it holds {', '.join(file.files)}"
-            )
+            known = ", ".join(file.files)
+            raise ValueError(f"{model.name} lacks {', '.join(missing)}; it holds {known}")
         found = {name: file[name] for name in _ARRAYS}
     E, w = found["embedding"].astype(np.float32), found["decoder_weight"].astype(np.float32).ravel()
     if E.ndim != 2 or w.shape != E.shape[1:]:
-        raise ValueError(
-            f"{model.name}: an embedding of shape {E.shape} and a decoder of shape {w.shape} "
-            f"do not fit"
-        )
+        told = f"an embedding of shape {E.shape} and a decoder of shape {w.shape} do not fit"
+        raise ValueError(f"{model.name}: {told}")
     alpha, v, layers, T = (
         found[name].item() for name in ("alpha", "decoder_bias", "layers", "temperature")
     )

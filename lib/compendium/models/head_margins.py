@@ -1,8 +1,5 @@
 """The margins of 003 in the heads of real models: coupling, distance to both boundaries, folds, and
-what noise does, position by position.
-
-The states are those of a pass over real text; determinants and eigenvalues are taken in float64, in
-r dimensions (`softgeom.margins.head_blocks`).
+what noise does, position by position of real text, in float64.
 """
 
 from __future__ import annotations
@@ -24,17 +21,13 @@ _TOGETHER = 64
 
 
 def head_weights(block: BlockAnatomy, rotary_base: float | None) -> HeadWeights:
-    """The heads of a block in the letters of 003, in float64: columns are vectors there, rows here.
-    ValueError when the block's norm is folded, or its queries, keys or values have biases, which
-    the formulas do not have.
+    """The heads of a block in the letters of 003: columns are vectors there, rows here. ValueError
+    when its norm is folded, or queries, keys or values have biases, which the formulas lack.
     """
     if not isinstance(block.ln1, Normalisation):
         raise ValueError("the norms of this model are folded: take the model as it was trained.")
     if any(bias.any() for bias in (block.b_Q, block.b_K, block.b_V)):
-        raise ValueError(
-            "queries, keys or values of this model have biases, which the block of a head "
-            "does not cover."
-        )
+        raise ValueError("queries, keys or values have biases, which the formulas do not cover.")
     W_Q, W_K, W_V, W_O = (W.double().mT for W in (block.W_Q, block.W_K, block.W_V, block.W_O))
     return HeadWeights(W_Q, W_K, W_V, W_O, block.ln1.gamma.double(), block.ln1.centred, rotary_base)
 
@@ -47,9 +40,7 @@ def blocks_of(
     *,
     together: bool = False,
 ) -> Tensor:
-    """B at positions of one text of a pass: (H, P, r, r), or (P, H r, H r) of all heads
-    together.
-    """
+    """B at positions of a text of a pass: (H, P, r, r), or (P, H r, H r) of all heads together."""
     y, n, s = (t[text].double() for t in (layer.attn_in, layer.ln1_normalized, layer.ln1_scale))
     return head_blocks(heads, y, n, s[:, 0], positions, together=together)
 
@@ -58,10 +49,9 @@ def blocks_of(
 def measure(
     anatomy: Anatomy, tokens: Tensor, positions: Tensor, sigma: float, draws: int, seed: int
 ) -> pd.DataFrame:
-    """One row for each head, text (B, T) and position (P,): layer, head, text, position, what
-    `margins` says, and gain: how much longer or shorter than noise on the state the change of the
-    head's write is (root mean square over so many draws). The noise has `sigma` times the state's
-    root mean square; the anatomy is not folded.
+    """One row for each head, text (B, T) and position (P,): what `margins` says, and gain, how much
+    longer than noise on the state the change of the head's write is (root mean square over draws).
+    The noise has `sigma` times the state's root mean square; the anatomy is not folded.
     """
     generator, rows = torch.Generator().manual_seed(seed), []
     for depth, layer in enumerate(walk(anatomy, tokens)):
@@ -69,10 +59,8 @@ def measure(
         heads = head_weights(block, anatomy.rotary_base)
         for text in range(len(tokens)):
             found = margins(blocks_of(heads, layer, text, positions))
-            # (H, P)
-            gain = _gains(
-                block, anatomy.rotary_base, layer, text, positions, sigma, draws, generator
-            )
+            noise = (sigma, draws, generator)
+            gain = _gains(block, anatomy.rotary_base, layer, text, positions, *noise)  # (H, P)
             for head in range(gain.shape[0]):
                 for place, position in enumerate(positions.tolist()):
                     row = {"layer": depth, "head": head, "text": text, "position": position}
@@ -83,9 +71,7 @@ def measure(
 
 @torch.no_grad()
 def measure_layers(anatomy: Anatomy, tokens: Tensor, position: int) -> pd.DataFrame:
-    """One row a layer: log |det| and sign of both maps with all heads together, at one position of
-    the first text.
-    """
+    """One row a layer: log |det| and sign of both maps of all heads, at one position."""
     rows, eye = [], torch.eye(anatomy.sizes["H"] * anatomy.sizes["K"], dtype=torch.float64)
     for depth, layer in enumerate(walk(anatomy, tokens[:1])):
         heads = head_weights(anatomy.blocks[depth], anatomy.rotary_base)

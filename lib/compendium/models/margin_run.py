@@ -1,6 +1,4 @@
-"""One run of the margin sweep (003, Section 7): a GPT and its prior trained together, written to a
-folder, read again.
-"""
+"""One run of the margin sweep (003, Section 7): a GPT and its prior, trained, written, read."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ def train_margin_run(
     *,
     checkpoint: Path | None,
 ) -> MarginRun:
-    """Train one model under the margin penalty; weights, prior and batches all come from the
-    training's seed.
-    """
+    """Train one model under the margin penalty; its seed gives all that is random."""
     prior = EmbeddingPrior(prior_config, seed=training.seed)
     model, evaluations, diverged_at = train_under(
         prior, gpt, training, tokens, validation, device, checkpoint=checkpoint
@@ -63,9 +59,7 @@ def train_under(
     *,
     checkpoint: Path | None,
 ) -> tuple[GPT, list[dict[str, float]], int | None]:
-    """Train one model under any penalty: the model, its evaluations, and the step at which it
-    diverged, which is a finding and not the end.
-    """
+    """Train under any penalty: the model, its evaluations, and the step at which it diverged."""
     model = GPT(gpt, seed=training.seed)
     try:
         result = train(

@@ -9,9 +9,8 @@ Interpolated absolute discounting (Ney, Essen and Kneser 1994): with count c, di
 where h' is h without its first token, a context never seen leaves p_{k-1}, and D_k = n_1 / (n_1 + 2
 n_2) from the numbers of k-grams seen once and twice. ``kneser_ney`` counts, below the highest
 order, in how many different contexts a k-gram occurs instead of how often (Kneser and Ney 1995). A
-table reads the windows that a network was trained on, no token across their edges, and predicts
-what the network predicts: every token of a window but the first; where the context is shorter than
-the order, the lower orders predict.
+table reads the windows that a network was trained on, and predicts every token of a window but the
+first; where the context is shorter than the order, the lower orders predict.
 
 Shapes: windows (n, T + 1) integers -> log-probabilities (n, T), nats.
 """
@@ -33,9 +32,7 @@ _RARE_DISCOUNT = 0.5  # where no k-gram was seen once, or none twice, and the fo
 
 @dataclass(frozen=True)
 class _Order:
-    """Counts of one order k: k-grams and their contexts by code, sorted; a context's total and
-    number of continuations.
-    """
+    """Counts of one order k: k-grams and contexts by code, sorted; totals and continuations."""
 
     grams: Codes
     counts: Floats
@@ -50,14 +47,8 @@ class _Order:
         discount = once / (once + 2 * twice) if once and twice else _RARE_DISCOUNT
         contexts, where = np.unique(grams // d_vocab, return_inverse=True)
         totals = np.bincount(where, weights=counts, minlength=len(contexts)).astype(float)
-        return cls(
-            grams,
-            counts,
-            contexts,
-            totals,
-            np.bincount(where, minlength=len(contexts)).astype(float),
-            float(discount),
-        )
+        continuations = np.bincount(where, minlength=len(contexts)).astype(float)
+        return cls(grams, counts, contexts, totals, continuations, float(discount))
 
     def interpolate(self, grams: Codes, lower: Floats, d_vocab: int) -> Floats:
         """p_k of the grams from p_{k-1} of their tails."""
@@ -65,15 +56,12 @@ class _Order:
         total = np.where(seen, self.totals[at], 1.0)
         known, place = _find(self.grams, grams)
         discounted = np.where(known, np.maximum(self.counts[place] - self.discount, 0.0), 0.0)
-        return np.where(
-            seen, (discounted + self.discount * self.continuations[at] * lower) / total, lower
-        )
+        freed = self.discount * self.continuations[at] * lower
+        return np.where(seen, (discounted + freed) / total, lower)
 
 
 class NGramTable:
-    """A smoothed table of n-grams, fitted on windows (n, T + 1) of a vocabulary of `d_vocab`
-    tokens: of order 1, 2 or 3, with Kneser and Ney's continuation counts below it or without.
-
+    """A smoothed table of n-grams of order 1, 2 or 3, fitted on windows (n, T + 1) of a vocabulary.
     ValueError if the order is another, there is no window, or a token lies outside the vocabulary.
     """
 
@@ -83,22 +71,17 @@ class NGramTable:
         if order not in (1, 2, 3):
             raise ValueError(f"order {order}: tables of one, two or three tokens are made.")
         self.d_vocab, self.order = d_vocab, order
-        windows = self._checked(training)
-        raw = {
-            k: np.unique(_grams(windows, k, d_vocab), return_counts=True)
-            for k in range(1, order + 1)
-        }
+        windows, places = self._checked(training), range(1, order + 1)
+        raw = {k: np.unique(_grams(windows, k, d_vocab), return_counts=True) for k in places}
         self._orders = []
-        for k in range(1, order + 1):
+        for k in places:
             grams, counts = raw[k]
             if kneser_ney and k < order:
                 grams, counts = np.unique(raw[k + 1][0] % d_vocab**k, return_counts=True)
             self._orders.append(_Order.of(grams, counts.astype(float), d_vocab))
 
     def log_probabilities(self, windows: Tokens) -> Floats:
-        """Log-probability of every token of the windows but the first, given those before it in its
-        window.
-        """
+        """Log-probability of every token of the windows but the first, given those before it."""
         tokens = self._checked(windows)
         p = np.full((len(tokens), tokens.shape[1] - 1), 1.0 / self.d_vocab)
         for k, counted in enumerate(self._orders, start=1):
@@ -113,23 +96,18 @@ class NGramTable:
 
     def _checked(self, windows: Tokens) -> Codes:
         tokens = np.asarray(windows, dtype=np.int64)
-        if tokens.ndim != 2 or not tokens.size or tokens.shape[1] < max(2, self.order):
-            raise ValueError(
-                f"windows of at least {max(2, self.order)} tokens are needed, not an array "
-                f"of shape {tokens.shape}."
-            )
+        least = max(2, self.order)
+        if tokens.ndim != 2 or not tokens.size or tokens.shape[1] < least:
+            told = f"not an array of shape {tokens.shape}."
+            raise ValueError(f"windows of at least {least} tokens are needed, {told}")
         if tokens.min() < 0 or tokens.max() >= self.d_vocab:
-            raise ValueError(
-                f"the tokens {tokens.min()} to {tokens.max()} do not fit a vocabulary of "
-                f"{self.d_vocab}."
-            )
+            told = f"do not fit a vocabulary of {self.d_vocab}."
+            raise ValueError(f"the tokens {tokens.min()} to {tokens.max()} {told}")
         return tokens
 
 
 def _grams(tokens: Codes, k: int, d_vocab: int) -> Codes:
-    """Codes of the k-grams that end at each token with k - 1 before it in its window: (n, T + 2 -
-    k).
-    """
+    """Codes of the k-grams that end at each token with k - 1 before it: (n, T + 2 - k)."""
     codes = np.zeros((len(tokens), tokens.shape[1] + 1 - k), dtype=np.int64)
     for j in range(k):
         codes = codes * d_vocab + tokens[:, j : j + codes.shape[1]]

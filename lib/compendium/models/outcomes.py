@@ -1,9 +1,5 @@
-"""What the runs of a margin sweep ended with, against what they have to beat, and how they differ
-from their own baselines over seeds.
-
-Runs of one seed start alike and see the same batches, so that a run is compared with the run of its
-seed at lambda = 0; the interval of the mean difference is Student's over seeds
-(:mod:`compendium.statistics`).
+"""What the runs of a margin sweep ended with, against what they have to beat, and against the run
+of their seed at lambda = 0, which started alike and saw the same batches.
 """
 
 from __future__ import annotations
@@ -29,9 +25,7 @@ from softgeom.margins.support import ROUNDING
 def describe_run(
     outcome: Mapping[str, Any], folder: Path, held_out: Tokens, seen: Tokens, device: str = "auto"
 ) -> dict[str, Any]:
-    """Perplexities of a finished run on two sets of windows, the size of its embeddings, and what
-    its prior has become.
-    """
+    """Perplexities of a run on two sets of windows, size of its embeddings, state of its prior."""
     model, prior = load_experiment(folder, outcome["key"])
     model = model.to(resolve_device(device))
     beta = window_scores(model, prior, held_out)[:, 1:]  # the first position has no past
@@ -52,23 +46,18 @@ def describe_run(
 
 
 def training_windows(experiment: Experiment, tokens: Tokens) -> Tokens:
-    """The windows that a run has read, batch by batch; the whole corpus once, where the run has
-    read more than that.
-    """
+    """The windows that a run has read, batch by batch; the corpus once, where it read more."""
     config, length = experiment.training, experiment.gpt.n_ctx
     if config.steps * config.batch_size * length >= len(tokens):
         return windows(tokens, length)
-    return np.concatenate(
-        [draw_batch(tokens, config, length, step).numpy() for step in range(config.steps)]
-    )
+    batches = (draw_batch(tokens, config, length, step) for step in range(config.steps))
+    return np.concatenate([batch.numpy() for batch in batches])
 
 
 def table_perplexities(
     experiment: Experiment, tokens: Tokens, held_out: Tokens
 ) -> dict[str, float]:
-    """Perplexities of smoothed tables that read what the run has read, on the windows that it is
-    judged by.
-    """
+    """Perplexities of smoothed tables that read what the run has read."""
     read, d_vocab = training_windows(experiment, tokens), experiment.gpt.d_vocab
     return {
         "unigram_perplexity": NGramTable(read, d_vocab, 1).perplexity(held_out),
@@ -84,9 +73,8 @@ def scale_of(
     tables, tokens, parameters, seeds.
     """
     experiments = list(baselines)
-    tables = pd.DataFrame(
-        [table_perplexities(experiment, tokens, held_out) for experiment in experiments]
-    ).mean()
+    found = [table_perplexities(experiment, tokens, held_out) for experiment in experiments]
+    tables = pd.DataFrame(found).mean()
     config, length = experiments[0].training, experiments[0].gpt.n_ctx
     plain = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)]
     row = {
@@ -106,18 +94,14 @@ def gate(scale: pd.DataFrame) -> dict[str, float | int]:
 
 
 def chosen_rate(trials: pd.DataFrame) -> float:
-    """The learning rate of the short run with the lowest loss on the text that nothing else
-    reads.
-    """
+    """The learning rate of the short run with the lowest loss on text that nothing else reads."""
     return float(trials.sort_values("validation")["learning_rate"].iloc[0])
 
 
 def over_baseline(runs: pd.DataFrame, column: str) -> pd.Series:
     """A column of every run over that of the run without penalty of the same seed."""
-    plain = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)].set_index("seed")[
-        column
-    ]
-    return runs[column] / runs["seed"].map(plain)
+    plain = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)].set_index("seed")
+    return runs[column] / runs["seed"].map(plain[column])
 
 
 def by_weight(
@@ -128,17 +112,13 @@ def by_weight(
     logarithms: bool = False,
 ) -> pd.DataFrame:
     """Mean over seeds with its 95% interval for each value of ``keys``: columns ``<name>``,
-    ``<name>_low``, ``<name>_high``.
-
-    Ratios and counts are taken by their logarithms: the mean is geometric, and no interval reaches
-    below zero.
+    ``<name>_low``, ``<name>_high``; of ratios and counts by logarithms, so the mean is geometric.
     """
     rows = []
     for key, part in runs.groupby(keys, sort=False):
         of = key if isinstance(key, tuple) else (key,)
-        names: dict[str, Any] = dict(
-            zip([keys] if isinstance(keys, str) else keys, of, strict=True)
-        )
+        by = [keys] if isinstance(keys, str) else keys
+        names: dict[str, Any] = dict(zip(by, of, strict=True))
         for column in columns:
             values = np.log(part[column]) if logarithms else part[column]
             interval = statistics.over_seeds(values)
@@ -151,23 +131,15 @@ def by_weight(
 
 
 def load_text_of_sweep(notebook: str, profile: str) -> EncodedText:
-    """The corpus that a notebook's runs were trained on, encoded as they read it.
-
-    Raises
-    ------
-    ValueError
-        When the corpus of that name now comes from another source, such as a stand-in: models would
-        be judged on foreign text.
+    """The corpus that a notebook's runs were trained on, encoded as they read it; ValueError when
+    it now comes from another source, such as a stand-in.
     """
     told = load_record(notebook, profile)["parameters"]
     sizes = {name: told[name] for name in ("characters", "held_out_characters")}
-    text, then = (
-        load_encoded(told["corpus"], told["d_vocab"], **sizes),
-        load_sources(notebook, profile)[0],
-    )
-    if (text.source.name, text.source.stand_in) != (then.name, then.stand_in):
-        raise ValueError(
-            f"notebook {notebook} read {then.name}, but {told['corpus']} is now "
-            f"{text.source.name}: set DATA as it was, or run {notebook} again"
-        )
+    text = load_encoded(told["corpus"], told["d_vocab"], **sizes)
+    now, then = text.source, load_sources(notebook, profile)[0]
+    if (now.name, now.stand_in) != (then.name, then.stand_in):
+        again = f"set DATA as it was, or run {notebook} again"
+        which = f"notebook {notebook} read {then.name}, but {told['corpus']} is now {now.name}"
+        raise ValueError(f"{which}: {again}")
     return text

@@ -22,8 +22,8 @@ def differences(
     multiples: Mapping[str, Sequence[float]],
     pairs: Sequence[tuple[str, str]],
 ) -> pd.DataFrame:
-    """Extra loss in nats that each perturbation adds to one arm, against another of its seed on the
-    same windows and draws; negative is a gain.
+    """Extra loss in nats that each perturbation adds to one arm against another of its seed;
+    negative is a gain.
     """
     grid = perturbation_grid(multiples, 1.0, 1)
     rows = []
@@ -53,10 +53,9 @@ def living_multiples(
 
 
 def effects(found: pd.DataFrame, living: Mapping[str, Sequence[float]]) -> pd.DataFrame:
-    """Mean extra loss over seeds with its 95% interval, the spread of the null beside it, and
-    Student's p, corrected by Holm over the living sizes of a family, ruler and pair of arms;
-    whether that decides for a gain or a loss; and how many seeds a mean and spread like these would
-    take. The null is rounding, of which another processor leaves other digits: it is not tested.
+    """Mean extra loss over seeds with its 95% interval, the spread of the null beside it, Student's
+    p, corrected by Holm over the living sizes of a family, ruler and pair of arms, what that
+    decides, and how many seeds would. The null is rounding, and is not tested.
     """
     keys = ["arm", "against", "family", "scale", "multiple"]
     null = found[(found["arm"] == PLACEBO) & (found["against"] == NONE)]
@@ -104,9 +103,7 @@ def ratios(
 def decided(
     table: pd.DataFrame, arm: str, against: str, family: str, scale: str
 ) -> dict[str, float | int | None]:
-    """What rules ask of a pair of arms: living levels, how many gain or lose after Holm's
-    correction, and the extra loss at the strongest.
-    """
+    """What rules ask of a pair of arms: living levels, gains, losses, and that at the strongest."""
     part = table[
         (table["arm"] == arm)
         & (table["against"] == against)

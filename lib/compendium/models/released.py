@@ -1,5 +1,5 @@
-"""Models that others trained and released: which of those with a name can be had, and small ones of
-Llama's type, from the data folder, else from the hub, else none.
+"""Models that others released: which of those with a name can be had, and small ones of Llama's
+type, from the data folder, else from the hub, else none.
 """
 
 from __future__ import annotations
@@ -29,14 +29,8 @@ ABSENT = Source(
 
 
 def load_released_llama() -> tuple[Llama | None, Source]:
-    """The first Llama-type model that can be had, and where it came from; `None` and `ABSENT` when
-    there is none.
-
-    `ABSENT` counts as a stand-in, so that results without the second model never replace those with
-    it.
-
-    ValueError if a file is there but is not what it should be: a damaged model must not turn into
-    an absent one.
+    """The first Llama-type model that can be had, and where it came from; `None` and `ABSENT`,
+    which counts as a stand-in, when there is none. ValueError if a file is damaged.
     """
     from softgeom.checkpoints import load_llama2c
 
@@ -54,9 +48,7 @@ def load_released_llama() -> tuple[Llama | None, Source]:
 
 
 def available(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """Which released models can be had, and of the others why not; files that are missing are
-    fetched once.
-    """
+    """Which released models can be had, and of the others why not; fetches missing files once."""
     found, absent = [], {}
     for name in names:
         try:

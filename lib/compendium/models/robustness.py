@@ -2,8 +2,7 @@
 own (003, Section 7.3).
 
 Every perturbation comes twice: of one absolute size for all models, as in the source, and of one
-size relative to each model's own embeddings. The grid is set in multiples of the baseline's
-embedding size, so that for the baseline both rulers measure alike.
+size relative to each model's own embeddings, in multiples of the baseline's embedding size.
 
 Losses: key of a run -> (1 + perturbations, windows), nats per token, clean first.
 """
@@ -33,10 +32,8 @@ def perturbation_grid(
     d_model: int,
     direction: str = "unit",
 ) -> list[Perturbation]:
-    """Both rulers at every multiple of the baseline's embedding size, by family.
-
-    A drift along a unit vector moves one coordinate of d_model, so its unit is an embedding's
-    typical length, sqrt(d_model) rms.
+    """Both rulers at every multiple of the baseline's embedding size, by family; of a drift along a
+    unit vector the unit is an embedding's typical length, sqrt(d_model) rms.
     """
     found = []
     for family, sizes in multiples.items():
@@ -74,9 +71,7 @@ def degradation_table(
     perturbations: Sequence[Perturbation],
     draws: NDArray[np.int64],
 ) -> pd.DataFrame:
-    """The source's protocol: median ratio of perplexities over subsamples of windows, seeds pooled,
-    with the central 95%.
-    """
+    """The source's protocol: median ratio of perplexities over subsamples of windows, with 95%."""
     rows = []
     for (group, weight), part in runs.groupby(["group", "penalty_weight"], sort=False):
         for number, perturbation in enumerate(perturbations, start=1):
@@ -92,9 +87,7 @@ def degradation_table(
 def gains_by_seed(
     runs: pd.DataFrame, losses: Losses, perturbations: Sequence[Perturbation]
 ) -> pd.DataFrame:
-    """Extra loss in nats of each penalised run against the run without penalty of its seed, same
-    windows and draws; negative is a gain.
-    """
+    """Extra loss in nats of each penalised run against its seed's without; negative is a gain."""
     baseline = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)]
     plain = dict(zip(baseline["seed"], baseline["key"], strict=True))
     rows = []
@@ -112,12 +105,9 @@ def gains_by_seed(
 
 
 def living_levels(degradation: pd.DataFrame, scale: pd.DataFrame, family: str) -> list[int]:
-    """Levels of a family at which the models without penalty still beat a table of single tokens.
-
-    A model that a perturbation has made worse than unigrams says nothing about language, and one
-    that is worse than uniform guessing gains from whatever flattens its answers. Every verdict on
-    perturbed models is taken at these levels: their perplexity, clean times median ratio, is below
-    the unigrams'.
+    """Levels of a family at which the models without penalty still beat a table of single tokens:
+    perplexity, clean times median ratio, below the unigrams'. Beyond them a model says nothing
+    about language, and verdicts are not taken there.
     """
     row = scale.iloc[0]
     plain = degradation[
@@ -133,8 +123,8 @@ def living_levels(degradation: pd.DataFrame, scale: pd.DataFrame, family: str) -
 def evidence_at(
     gain: pd.DataFrame, levels: Sequence[int], family: str, scale: str, weight: float
 ) -> dict[str, float | int | None]:
-    """What rules ask of one weight: extra loss with its interval at the strongest of some levels,
-    how many of them gain or lose with their whole interval, and the gain at the weakest.
+    """What rules ask of one weight: extra loss at the strongest and at the weakest of some levels,
+    and how many of them gain or lose with their whole interval.
     """
     part = gain[
         (gain["group"] == "sweep")

@@ -1,8 +1,5 @@
-"""Scans of whole vocabularies, kept: several notebooks ask about the same head, and a scan depends
-on nothing but the layer and the set.
-
-What is read back is the evidence; `verify` of it costs a product or two, and every notebook calls
-it again.
+"""Scans of whole vocabularies, kept: several notebooks ask about the same head. What is read back
+is the evidence, which every notebook verifies again.
 """
 
 from __future__ import annotations

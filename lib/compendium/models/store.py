@@ -27,18 +27,16 @@ def trained_gpt(
     *,
     device: str = "auto",
 ) -> Trained:
-    """A GPT trained on a text, read where it is kept; from then on `load_trained(name, profile)`
-    means this one. The training's seed seeds the weights too; `device` is as for
-    `softgeom.language_model.train`.
+    """A GPT trained on a text, read where it is kept; `load_trained(name, profile)` means this one
+    from then on. The training's seed seeds the weights too.
     """
     arguments = (gpt, config, text.train, text.validation, text.tokenizer, text.source, device)
     return gpts(profile).keep(trained.train_gpt, *arguments, label=name, resumes=True)
 
 
 def load_trained(name: str, profile: str) -> Trained:
-    """The model of that name that notebook 01 trained last in this profile, or in one that the
-    profile builds on. FileNotFoundError if there is none, or the code that trained it has changed:
-    the message names the notebook.
+    """The model of that name that notebook 01 trained last in this profile, or in one that it
+    builds on. FileNotFoundError if there is none, or the code that trained it has changed.
     """
     places = (*profiles.lineage(profile), *(["smoke"] if profile == profiles.LAB else []))
     there = [place for place in places if (gpts(place).folder / f"{name}.json").is_file()]

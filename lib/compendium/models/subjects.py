@@ -1,5 +1,5 @@
-"""The models that the compendium looks inside: the GPT trained in it, a small Llama-type model
-where there is one, and on request a released model that people know.
+"""The models to look inside: the GPT trained here, a small Llama-type model where there is one, and
+on request a released one.
 """
 
 from __future__ import annotations
@@ -37,20 +37,17 @@ class Subject:
 
     @property
     def start(self) -> int:
-        """The token that stands before a text: the beginning, or the end of the document before."""
+        """The token before a text: the beginning, or the end of the document before."""
         return int(getattr(self.tokenizer, "beginning", None) or self.tokenizer.end)
 
     def windows(self, text: str, length: int, count: int) -> Tensor:
         """A corpus as this model reads it: at most `count` windows of `length` tokens and the one
         that follows, (N, length + 1).
-
-        Only as much text is encoded as `count` windows can need.
         """
         enough = text[: 8 * count * (length + 1)]  # hardly a token has more than eight characters
         ids = np.asarray(self.tokenizer.encode(enough), dtype=np.int32)
-        return torch.from_numpy(
-            windows(ids, min(length, self.model.config.n_ctx), count).astype(np.int64)
-        )
+        found = windows(ids, min(length, self.model.config.n_ctx), count)
+        return torch.from_numpy(found.astype(np.int64))
 
     def pieces(self, tokens: Tensor) -> list[str]:
         """Tokens (T,) as labels for a figure: no blank, no line break, no half of a character."""
@@ -63,9 +60,7 @@ class Subject:
     def speak(
         self, count: int, length: int, prompt: Tensor, seed: int, temperature: float = 1.0
     ) -> Tensor:
-        """Continue a prompt `count` times, each next token drawn from the softmax: (P,) -> (count,
-        P + length); the context cuts their length.
-        """
+        """Continue a prompt (P,) `count` times by draws: (count, P + length), cut by context."""
         generator = torch.Generator().manual_seed(seed)
         length = min(length, self.model.config.n_ctx - len(prompt))
         prompts = prompt.repeat(count, 1)
@@ -73,9 +68,7 @@ class Subject:
 
 
 def load_subjects(profile: str) -> tuple[list[Subject], list[Source]]:
-    """The GPT of a profile and, where it can be had, the Llama-type model; and
-    the sources of both, a stand-in among them where there is no Llama-type model.
-    """
+    """The GPT of a profile and, where it can be had, the Llama-type model; the sources of both."""
     trained = load_trained("gpt", profile)
     corpus = Source(**trained.about["source"])
     subjects = [Subject("GPT", _exact(trained.model), trained.tokenizer, corpus)]
@@ -86,15 +79,13 @@ def load_subjects(profile: str) -> tuple[list[Subject], list[Source]]:
 
 
 def load_known(name: str) -> tuple[Subject | None, str]:
-    """A released language model by name (`smollm2`), fetched once by hash: the model, or None and
-    why it cannot be had. ValueError when the name is no released language model, or a file is
-    damaged.
+    """A released language model by name (`smollm2`), fetched once by hash, or None and why it
+    cannot be had. ValueError when the name is none of them, or a file is damaged.
     """
     known = [key for key, released in RELEASED.items() if released.model.path.endswith(".gguf")]
     if name not in known:
-        raise ValueError(
-            f"no released language model is called {name!r}: choose one of {', '.join(known)}"
-        )
+        choose = f"choose one of {', '.join(known)}"
+        raise ValueError(f"no released language model is called {name!r}: {choose}")
     _, absent = available([name])
     if absent:
         return None, absent[name]

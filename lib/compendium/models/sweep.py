@@ -1,11 +1,9 @@
 """The training experiment of 003, Section 7: one GPT for each margin penalty lambda, equal in
 everything else.
 
-An :class:`Experiment` is a complete description of one run and its key a hash of it, which names
-the run in tables; the trained model, the prior and what happened are kept (`compendium.keeping`),
-so that a sweep that was killed goes on where it stopped and later notebooks read the models. All
-random numbers of a run come from its seed: the weights at the start, the prior's M at the start and
-the batches of every step are the same for every lambda.
+An :class:`Experiment` is a complete description of one run and its key a hash of it; what came of
+the run is kept (`compendium.keeping`). All that is random comes from its seed: weights and the
+prior's M at the start, and the batches, are the same for every lambda.
 """
 
 from __future__ import annotations
@@ -77,10 +75,9 @@ class Experiment:
 def base_experiment(
     told: Mapping[str, Any], text: EncodedText, learning_rate: float | None = None
 ) -> Experiment:
-    """What all runs of a sweep have in common: notebook 23's parameters by their names (its
-    ``globals()``, or those of its record) and the text that is learned, which gives the size of the
-    vocabulary and, with `epochs`, the number of steps. The learning rate is the one that the short
-    runs chose; the first of `learning_rates` when left out.
+    """What all runs of a sweep have in common, from notebook 23's parameters by name and the text
+    that is learned, which gives the size of the vocabulary and, with `epochs`, the number of steps;
+    the first of the `learning_rates` where none is given.
     """
     d = told["d_model"]
     sizes = {name: told[name] for name in ("d_model", "n_heads", "n_layers", "n_ctx")}
@@ -99,9 +96,7 @@ def base_experiment(
 def penalty_grid(
     base: Experiment, weights: Sequence[float], seeds: Sequence[int]
 ) -> list[Experiment]:
-    """Every lambda with every seed, the seeds outermost: a sweep that is cut short has whole
-    seeds.
-    """
+    """Every lambda with every seed, the seeds outermost: one that is cut short has whole seeds."""
     return [_changed(base, "sweep", weight, seed) for seed in seeds for weight in weights]
 
 
@@ -113,10 +108,9 @@ def _changed(base: Experiment, group: str, weight: float, seed: int) -> Experime
 def ablations(
     base: Experiment, weight: float, seeds: Mapping[str, int], stride: int = 1
 ) -> list[Experiment]:
-    """Other readings of the prior at one lambda, ``weight``: positive and negative coupling, the
-    quadratic term, a full M, whose mean is over every ``stride``-th position, since its
-    determinants are the dearest. ``seeds`` says of each reading how many; 0 leaves it out.
-    ValueError if a reading has another name.
+    """Other readings of the prior at one lambda: positive and negative coupling, the quadratic
+    term, a full M, whose mean is over every ``stride``-th position. ``seeds`` says of each how
+    many; ValueError if one has another name.
     """
     readings = {
         "positive coupling": replace(base.prior, coupling="positive"),
@@ -137,9 +131,7 @@ def ablations(
 
 
 def rate_trials(base: Experiment, rates: Sequence[float], steps: int) -> list[Experiment]:
-    """Short runs without penalty, one for each learning rate, with a seed that no run of the sweep
-    has.
-    """
+    """Short runs without penalty, one for each learning rate, with a seed of their own."""
     trial = _changed(base, "learning rate", 0.0, TRIAL_SEED)
     short = replace(trial.training, steps=steps, evaluate_every=steps)
     return [replace(trial, training=replace(short, learning_rate=rate)) for rate in rates]
@@ -161,10 +153,8 @@ def run_experiments(
 def run_experiment(
     experiment: Experiment, tokens: Tokens, validation: Tokens, folder: Path, device: str = "auto"
 ) -> dict[str, Any]:
-    """Train one run on the corpus whose hash it carries, tokens and validation (n,) integers, or
-    read it in the folder of the whole sweep when it is finished: the columns of the experiment,
-    ``evaluations`` (a list of dictionaries) and ``diverged_at`` (a step, or None). ``device`` is as
-    for :func:`softgeom.language_model.train`.
+    """Train one run on tokens and validation (n,), or read it in the folder of the sweep: the
+    columns of the experiment, ``evaluations`` and ``diverged_at`` (a step, or None).
     """
     arguments = (experiment.gpt, experiment.training, experiment.prior, tokens, validation, device)
     run = _shelf(folder).keep(
@@ -174,8 +164,8 @@ def run_experiment(
 
 
 def load_experiment(folder: Path, key: str) -> tuple[GPT, EmbeddingPrior]:
-    """The trained model and prior of a finished run, in evaluation. FileNotFoundError if it is not
-    there, or was made by other code: the message names the notebook that makes it.
+    """The trained model and prior of a finished run, in evaluation; FileNotFoundError if it is not
+    there, or was made by other code.
     """
     run = _shelf(folder).recall(key, maker="23_margin_sweep")
     return run.model, run.prior
@@ -190,12 +180,9 @@ def measure_losses(
     direction: str = "unit",
     device: str = "auto",
 ) -> NDArray[np.float64]:
-    """Mean loss of each window (n, T + 1) for one run of the sweep in a folder: clean first, then
-    under each perturbation, (1 + perturbations, n) in nats.
-
-    Relative perturbations are in units of the root mean square of this model's embeddings of these
-    windows; ``seed`` is theirs, and the draw of a window is the same for every run and level.
-    ``direction`` is as for :func:`softgeom.margins.perturb.add_drift`.
+    """Mean loss of each window (n, T + 1) for one run in a folder: clean first, then under each
+    perturbation, (1 + perturbations, n) in nats. Relative ones are in units of the root mean square
+    of this model's embeddings of these windows; the draw of a window is the same for every run.
     """
     model = load_experiment(folder, key)[0].to(resolve_device(device))
     return losses_under(model, window_tokens, perturbations, seed, direction)
@@ -230,9 +217,7 @@ def embedding_errors(model: GPT, window_tokens: Tokens) -> NDArray[np.float64]:
 
 
 def window_scores(model: GPT, prior: EmbeddingPrior, window_tokens: Tokens) -> NDArray[np.float64]:
-    """Barrier scores (n, T) of every position of the windows: the first of
-    :func:`signed_window_scores`.
-    """
+    """Barrier scores (n, T): the first of :func:`signed_window_scores`."""
     return signed_window_scores(model, prior, window_tokens)[0]
 
 
@@ -240,9 +225,8 @@ def window_scores(model: GPT, prior: EmbeddingPrior, window_tokens: Tokens) -> N
 def signed_window_scores(
     model: GPT, prior: EmbeddingPrior, window_tokens: Tokens
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Barrier scores, (n, T) in nats, and the sign of the determinant, (n, T), -1 where the map has
-    folded, of the model's embeddings at every position of the windows (n, T + 1), in double
-    precision, where the model is.
+    """Barrier scores, (n, T) in nats, and the sign of the determinant, -1 where the map has folded,
+    of the model's embeddings at every position of the windows (n, T + 1), in double precision.
     """
     factors = [W.to(model.W_E.device, torch.float64) for W in prior.factors()]
     tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
@@ -253,9 +237,7 @@ def signed_window_scores(
 
 
 def embeddings_rms(model: GPT, window_tokens: Tokens) -> float:
-    """Root mean square of a model's embeddings of a text: frequent tokens count as often as they
-    occur.
-    """
+    """Root mean square of a model's embeddings of a text, tokens counted as often as they occur."""
     tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
     return embedding_rms(model.embed(tokens))
 

@@ -1,6 +1,4 @@
-"""A GPT with what it reads through and what its training was like: made from a corpus, written to a
-folder, read again.
-"""
+"""A GPT with its tokenizer and what its training was like: made, written, read again."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ def train_gpt(
     *,
     checkpoint: Path | None,
 ) -> Trained:
-    """Train a GPT whose weights at the start come from the training's seed; prints each
-    evaluation.
-    """
+    """Train a GPT whose weights at the start come from the training's seed; prints evaluations."""
     model = GPT(gpt, seed=config.seed)
     result = train(
         model,

@@ -1,9 +1,5 @@
 """Advertised and reachable vocabularies of released models: their scans, kept, and what is read
-where a lost character is drawn.
-
-A model's file lists the characters that it can answer with; its last layer decides which of them it
-ever does. Drawn characters come from one font that every installation of matplotlib brings (DejaVu
-Sans: Latin, Greek, Cyrillic and more, no Chinese).
+where a lost character is drawn, in a font that matplotlib brings (DejaVu Sans, no Chinese).
 """
 
 from __future__ import annotations
@@ -35,17 +31,13 @@ def heads(names: Iterable[str]) -> tuple[dict[str, Head], dict[str, str]]:
 
 
 def scan_released(name: str) -> Scan:
-    """The scan of a released model's head in the box of 100, all classes; kept, also for the
-    notebooks that ask about the same head.
-    """
+    """The scan of a released model's head in the box of 100, all classes; kept."""
     layer = load_softmax_layer(name)
     return kept_scan(layer, np.arange(layer.classes), Box(100.0))
 
 
 def writing_of(token: str) -> str:
-    """The script of a token; Chinese characters as simplified or traditional where a national
-    standard of one side alone lists them.
-    """
+    """The script of a token; Chinese ones as simplified or traditional by national standards."""
     script = {"Other": "signs, no letters"}.get(script_of(token), script_of(token))
     if script != "Han" or len(token) != 1:
         return {"Hiragana": "kana", "Katakana": "kana"}.get(script, script)
@@ -56,9 +48,7 @@ def writing_of(token: str) -> str:
 
 
 def letters(found: Scan, *, lost: bool, font: glyphs.Font) -> list[str]:
-    """Accented and other letters outside ASCII, drawn by the font, that the model lists and that
-    can never (or can) be its answer.
-    """
+    """Letters outside ASCII that the font draws and the model can never (or can) answer with."""
     verdict = "unargmaxable" if lost else "argmaxable"
     table = found.table
     tokens = table["token"][table["verdict"] == verdict]
@@ -68,11 +58,8 @@ def letters(found: Scan, *, lost: bool, font: glyphs.Font) -> list[str]:
 
 
 def matched(lost: Sequence[str], free: Sequence[str], font: glyphs.Font) -> list[str]:
-    """For each lost letter another one of the same script and case, of the same Unicode block where
-    there is one left, with the closest ink.
-
-    The block stands for rarity: Latin-1 holds the letters of Western Europe, Extended-A those of
-    the rest of Europe, later ones are rarer.
+    """For each lost letter another one of the same script and case, of the same Unicode block,
+    which stands for rarity, where there is one left, with the closest ink.
     """
     inks = {c: glyphs.ink(c, font) for c in {*lost, *free}}
     return partners(

@@ -1,6 +1,4 @@
-"""The site's reference of the library: the public names of each chapter, grouped by the module that
-defines them.
-"""
+"""The site's reference: public names of each chapter, grouped by the module that defines them."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ _HEAVY = ("torch", "numba", "gguf", "onnxruntime", "transformers")
 
 
 def absent() -> list[str]:
-    """Packages that parts of the library import and that the site's environment does without: names
-    and docstrings do not need them.
-    """
+    """Packages that the library imports and the site's environment does without."""
     return [name for name in _HEAVY if importlib.util.find_spec(name) is None]
 
 
@@ -54,14 +50,10 @@ def _page(title: str, package: str) -> str:
 
 
 def _public(package: ModuleType) -> Iterator[tuple[str, list[str] | None]]:
-    """Modules to show, each with its public names; all of its names (None) where the package does
-    not say which are public.
-    """
+    """Modules to show, each with its public names; all (None) where the package has no `__all__`."""
     if not hasattr(package, "__all__"):
-        yield from (
-            (f"{package.__name__}.{module.name}", None)
-            for module in pkgutil.iter_modules(package.__path__)
-        )
+        found = pkgutil.iter_modules(package.__path__)
+        yield from ((f"{package.__name__}.{module.name}", None) for module in found)
         return
     homes: dict[str, list[str]] = {}
     for name in package.__all__:

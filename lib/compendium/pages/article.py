@@ -1,11 +1,8 @@
-"""The story "A letter that a machine can never say": one HTML file that needs no kernel, no network
-and no other file.
+"""The story "A letter that a machine can never say": one HTML file that needs no other.
 
-Its words are those of `report/story/story.html`, where each number is a place to fill:
-`{{18_reachable_vocabulary/outputs_ppocr-v6|,}}` a recorded value, `{{001-prevention:before}}` a
-claim's evidence, `{{13_random_layers/prevention:as drawn:unargmaxable}}` the cell of a recorded
-table in the row that holds the key, each with a format; `{{figure:wall}}` is drawn here, and
-`{{source:NOTEBOOK|CLAIM}}` links where the numbers come from. All of it are committed results.
+Its words are those of `report/story/story.html`, where each number is a place to fill from committed
+results: `{{18_reachable_vocabulary/outputs_ppocr-v6|,}}`, an address of `runs.recorded` and a
+format; `{{figure:wall}}` is drawn here, `{{source:NOTEBOOK|CLAIM}}` links where numbers come from.
 """
 
 from __future__ import annotations
@@ -48,13 +45,7 @@ _SCRIPTS = {
 
 
 def page() -> str:
-    """The story as one HTML text, its numbers filled in from the committed results.
-
-    Raises
-    ------
-    KeyError, FileNotFoundError
-        When a result that it tells was never recorded.
-    """
+    """The story as one HTML text; KeyError or FileNotFoundError when a result was never recorded."""
     body = _PLACE.sub(lambda place: _filled(place[1].strip(), place[2] or ""), _part("html"))
     data = json.dumps(_known(), ensure_ascii=False).replace("<", "\\u003c")
     scripts = f'<script type="application/json" id="known">{data}</script>'
@@ -73,9 +64,7 @@ def unavailable(missing: str) -> str:
 
 
 class Sign(NamedTuple):
-    """A sign of the recogniser's list, how it is called where it is written, and whether it can
-    never be the answer.
-    """
+    """A sign of the recogniser's list, its script, and whether it can never be the answer."""
 
     text: str
     script: str
@@ -118,9 +107,7 @@ def _filled(what: str, form: str) -> str:
 def _value(what: str) -> Any:
     """A recorded value, evidence of a claim, or the number in a cell of a table."""
     found = recorded(what)
-    if what.count(":") < 2:
-        return found
-    return float(found) if "." in found else int(found)
+    return found if what.count(":") < 2 else json.loads(found)
 
 
 def _rows(what: str) -> list[dict[str, str]]:
@@ -138,13 +125,10 @@ def _source(notebook: str, *claimed: str) -> str:
 def _known() -> dict[str, Any]:
     """What the wall can tell of a sign beside its place: [drawn, read], and the ceiling in %."""
     letters = _rows(f"{VOCABULARY}/letters")
+    bounds = {r["letter"]: float(r["unbounded"]) for r in _rows(f"{CEILINGS}/letters")}
     return {
         "read": {r["letter"]: [r["drawn"], r["reading"]] for r in letters if r["model"] == READER},
-        "ceiling": {
-            r["letter"]: up(100 * float(r["unbounded"]))
-            for r in _rows(f"{CEILINGS}/letters")
-            if float(r["unbounded"]) < 1
-        },
+        "ceiling": {letter: up(100 * bound) for letter, bound in bounds.items() if bound < 1},
     }
 
 
@@ -164,11 +148,11 @@ def _wall() -> str:
 
 def _runs(some: Sequence[Sign]) -> str:
     """The signs one after another, each run of lost ones in one element."""
-    parts = []
+    found = ""
     for lost, run in groupby(some, key=lambda sign: sign.lost):
         text = html.escape("".join(_SEEN.get(s.text, s.text) for s in run), quote=False)
-        parts.append(f"<b>{text}</b>" if lost else text)
-    return "".join(parts)
+        found += f"<b>{text}</b>" if lost else text
+    return found
 
 
 def _hero() -> str:
@@ -198,11 +182,6 @@ def _ceilings() -> str:
     return story_figures.ceilings(bounds, LETTER)
 
 
-def _cut() -> str:
-    row = f"bench/pruned_lines:{READER}"
-    return story_figures.cut(_value(f"{row}:outputs"), _value(f"{row}:kept"))
-
-
 def _pair(kind: str) -> str:
     if kind == "heads":
         both = [_value(f"002-shares-and-effects:{name}") for name in ("direct", "total")]
@@ -223,7 +202,9 @@ _FIGURES: dict[str, Callable[[], str]] = {
     "ceilings": _ceilings,
     "wall": _wall,
     "copies": _copies,
-    "cut": _cut,
+    "cut": lambda: story_figures.cut(
+        *(_value(f"bench/pruned_lines:{READER}:{column}") for column in ("outputs", "kept"))
+    ),
     "fold": lambda: story_figures.fold(2.0, np.array([-1.0, 1.0])),
     "heads": lambda: _pair("heads"),
     "leaders": lambda: _pair("leaders"),

@@ -1,6 +1,4 @@
-"""One claim on a page: a line that unfolds, the same in the gallery of the repository and in the
-register of the site.
-"""
+"""One claim on a page: a line that unfolds, the same in the gallery and in the site's register."""
 
 from __future__ import annotations
 
@@ -20,9 +18,8 @@ _MARKUP = re.compile(r"([\\`*_\[\]|$~])")
 
 
 def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence: str = "") -> str:
-    """The claim and what became of it (None where no evidence is committed) as an HTML `details`
-    element with the claim's id as its anchor; what unfolds is Markdown. `evidence` are links to
-    the notebook and its figures.
+    """The claim and what became of it (None: no evidence is committed) as an HTML `details` element
+    with its id as anchor; what unfolds is Markdown. `evidence` are links to notebook and figures.
     """
     verdict = finding.verdict if finding else PENDING
     line = html.escape(f"{claim.place}: {shortened(claim.statement)}", quote=False)
@@ -65,9 +62,7 @@ def plain(text: str) -> str:
 
 
 def table_of_counts(found: list[Finding]) -> str:
-    """Verdicts by kind as a Markdown table: a row for each kind; rows of the register that share a
-    cause count once.
-    """
+    """Verdicts by kind as a Markdown table; rows of the register that share a cause count once."""
     counts = findings.count(found)
     lines = ["| kind | verdicts | rows of the register |", "| --- | --- | --- |"]
     for kind, heading in findings.KINDS.items():
@@ -79,8 +74,8 @@ def table_of_counts(found: list[Finding]) -> str:
 
 
 def failing(found: list[Finding], shared: Container[str]) -> dict[str, list[Finding]]:
-    """Claims of the sources that do not hold as they stand, by the heading of their kind; those
-    apart whose cause is among the `shared` ones.
+    """Claims of the sources that do not hold as they stand, by the heading of their kind, without
+    those whose cause is among the `shared` ones.
     """
     rows = {
         heading: [

@@ -1,8 +1,5 @@
-"""The text of every page of the site as one script, from which the search shows where a word
-stands.
-
-Sphinx's own search fetches each page that it found, which a browser forbids to pages opened from a
-folder; a script may be read from there.
+"""The text of every page as one script, from which the search shows where a word stands; Sphinx's
+own search fetches each page, which a browser forbids to pages opened from a folder.
 """
 
 from __future__ import annotations
@@ -21,19 +18,12 @@ _TAG = re.compile(r"(?s)<!--.*?-->|<[^>]*>")
 
 
 def script(site: Path) -> str:
-    """JavaScript that sets `softgeomExcerpts`: name of a page, as the search knows it, to its
-    text.
-    """
+    """JavaScript that sets `softgeomExcerpts`: the search's name of a page to its text."""
     pages = {}
     for path in sorted(site.rglob("*.html")):
         name = path.relative_to(site).with_suffix("").as_posix()
-        if not name.startswith("_static/") and (text := _article(path.read_text(encoding="utf-8"))):
-            pages[name] = text[:_LONGEST]
+        article = _ARTICLE.search(path.read_text(encoding="utf-8"))
+        if article and not name.startswith("_static/"):
+            text = _INLINE.sub("", _SILENT.sub(" ", _LINK.sub("", article[1])))
+            pages[name] = " ".join(html.unescape(_TAG.sub(" ", text)).split())[:_LONGEST]
     return f"window.softgeomExcerpts = {json.dumps(pages, ensure_ascii=False)};\n"
-
-
-def _article(page: str) -> str:
-    """The text of a page that Sphinx wrote."""
-    found = _ARTICLE.search(page)
-    text = _SILENT.sub(" ", _LINK.sub("", found[1])) if found else ""
-    return " ".join(html.unescape(_TAG.sub(" ", _INLINE.sub("", text))).split())

@@ -1,6 +1,4 @@
-"""What the fuzzers found, as the tables of `docs/torture.md`: from `results/torture`, and from
-`results/bench` near ties and mutants.
-"""
+"""What the fuzzers found, as the tables of `docs/torture.md`."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ _WRONG_KILLS = ["rounds with other bytes", "done twice", "left after 5 s"]
 
 
 def summary(root: Path) -> pd.DataFrame:
-    """One row a fuzzer: what was tried, what was answered wrongly, and the worst of seconds and
-    megabytes.
-    """
+    """One row a fuzzer: what was tried, what was answered wrongly, and the most of what it took."""
     rows = []
     for name, read in _FUZZERS.items():
         path = root / "results" / f"{name}.csv"
@@ -38,7 +34,7 @@ def summary(root: Path) -> pd.DataFrame:
 
 
 def kills(root: Path) -> pd.DataFrame:
-    """One row a kind of work."""
+    """One row a kind of work; no row where nothing was killed yet."""
     path = root / "results" / "torture" / "kills.csv"
     if not path.is_file():
         return pd.DataFrame(columns=["work", "rounds", "kills", "of workers", *_WRONG_KILLS])
@@ -78,9 +74,7 @@ def _sums(title: str, tried: str, wrong: str) -> _Reader:
 
 
 def _near_ties(table: pd.DataFrame) -> dict[str, Any]:
-    """What the attack wins from the checkers; and without rounding bounds, where finding nothing
-    would be the fault.
-    """
+    """What the attack wins from the checkers; without rounding bounds it has to win something."""
     sums = table.groupby("rounding_bounds")[["attempts", "falsely_accepted"]].sum()
     won, real = int(sums["falsely_accepted"]["all zero"]), sums.loc["as they are"]
     title = f"near ties: an attack on rounding bounds (with all of them set to zero it wins {won})"
@@ -88,9 +82,7 @@ def _near_ties(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _mutants(table: pd.DataFrame) -> dict[str, Any]:
-    """Broken expressions of what every verdict stands on; wrong is a survivor for which no reason
-    is given.
-    """
+    """Broken expressions of what every verdict stands on; wrong are survivors without a reason."""
     table = table[table["verdict"] != "gone"]  # with the code that they broke
     wrong = (table["verdict"].eq("SURVIVED") & table["reason"].eq("")).sum()
     return {"fuzzer": "mutants: broken expressions", "tried": len(table), "wrong": wrong}

@@ -1,9 +1,7 @@
 """The gallery: pages for any git host, with every committed figure, its caption, and the claims
 that it belongs to.
 
-`docs/gallery/README.md` is the first view: verdicts by kind, the causes that several rows share,
-what does not hold as it stands, and a contact sheet. One page a paper follows. All links are
-relative, all of it is rendered from the register and the committed records.
+`docs/gallery/README.md` is the first view; one page a paper follows. All links are relative.
 """
 
 from __future__ import annotations
@@ -22,8 +20,6 @@ FOUNDATIONS = "data-and-models"
 # first digit of a notebook -> paper
 _CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001", "6": "003"}
 _UP = "../../"  # from a page to the top of the repository
-# grades of pictures with their captions: by their makers, as they stand, and by two readers who drew
-# none, as they stood before those were drawn anew that say so
 GRADES = "results/bench/figures_graded.csv"
 
 
@@ -72,7 +68,11 @@ def _index(
         for root, rows in shared.items()
     ]
     parts = ["# Gallery: what four sources say, and what was found", _STATED, *pictures]
-    parts += [table_of_counts(found), _legend(found), "## Causes that several rows share"]
+    profiles = " and ".join(sorted({finding.profile for finding in found})) or "(none)"
+    legend = (
+        f"Shown: {len(found)} claims from the committed results of profile {profiles}. {_RULES}"
+    )
+    parts += [table_of_counts(found), legend, "## Causes that several rows share"]
     parts += ["\n".join(causes) or "None.", "## What does not hold as it stands"]
     parts += ["Claims of the sources, apart from those above."]
     for heading, rows in failing(found, shared).items():
@@ -116,7 +116,7 @@ def _figures(run: NotebookRun) -> list[str]:
 
 
 def _good(run: NotebookRun) -> list[str]:
-    """The figures of a notebook, less those that their makers graded C: its table tells the same."""
+    """The figures of a notebook, less those that their makers graded C."""
     path = paths.root() / GRADES
     graded = csv_rows(path) if path.is_file() else []
     confusing = {f"figures/{row['figure']}.png" for row in graded if row["makers"] == "C"}
@@ -135,19 +135,9 @@ def _contact_sheet(paper: str, runs: list[NotebookRun]) -> str:
 
 
 def _linked(finding: Finding) -> str:
-    return (
-        f"[{finding.claim.paper}, "
-        f"{plain(finding.claim.place)}]({finding.claim.paper}.md#{finding.claim.id}) "
-        f"**{finding.verdict}**"
-    )
-
-
-def _legend(found: list[Finding]) -> str:
-    profiles = sorted({finding.profile for finding in found})
-    return (
-        f"Shown: {len(found)} claims from the committed results of profile "
-        f"{' and '.join(profiles) or '(none)'}. {_RULES}"
-    )
+    claim = finding.claim
+    place = f"[{claim.paper}, {plain(claim.place)}]({claim.paper}.md#{claim.id})"
+    return f"{place} **{finding.verdict}**"
 
 
 _STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside

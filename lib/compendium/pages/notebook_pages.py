@@ -1,8 +1,5 @@
 """A notebook as a page of the site: figures with caption and alternative text, long code folded,
-provenance at its end.
-
-A page is made from an executed notebook, or, when nothing was executed here, from the notebook as
-it is committed: its figures then stand below the cells that record them.
+provenance at its end; made from an executed notebook, or from the committed one.
 """
 
 from __future__ import annotations
@@ -18,48 +15,35 @@ from compendium.runs import NotebookRun
 _LONG = 4  # line breaks of code that a reader of the text still sees unfolded
 
 
-def from_execution(run: NotebookRun, profile: str) -> dict[str, Any]:
-    """The page of a notebook that was executed in a profile."""
-    path = paths.executed_dir(profile) / f"{run.name}.ipynb"
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    return _page(notebook, with_drawn_figures(notebook["cells"], run), run)
-
-
-def from_record(run: NotebookRun) -> dict[str, Any]:
-    """The page of a notebook as it is committed, without outputs, with the figures of its committed
-    run.
-    """
-    notebook = json.loads(paths.notebook(run.name).read_text(encoding="utf-8"))
-    return _page(notebook, with_recorded_figures(notebook["cells"], run), run)
+def page(run: NotebookRun, executed: str = "") -> dict[str, Any]:
+    """The page of a notebook as it was executed in a profile, or without outputs as committed."""
+    folder = paths.executed_dir(executed) if executed else paths.notebook(run.name).parent
+    notebook = json.loads((folder / f"{run.name}.ipynb").read_text(encoding="utf-8"))
+    cells = (with_drawn_figures if executed else with_recorded_figures)(notebook["cells"], run)
+    told = f"---\n**Provenance.** {registers.provenance(run)} {registers.evidence(run, '../')}."
+    return notebook | {"cells": [*read_on(cells), markdown_cell("provenance", told)]}
 
 
 def with_drawn_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list[dict[str, Any]]:
-    """The recorded figures in place of the pictures that the cells showed while they ran.
-
-    They are the same figures in the same order, but the recorded ones name their data and have a
-    file of their own.
+    """The recorded figures, which name their data, in place of the pictures that the cells showed
+    while they ran, in the same order.
     """
-    figures = run.record["figures"]
-    if sum(_is_picture(output) for cell in cells for output in cell.get("outputs", [])) != len(
-        figures
-    ):
-        raise ValueError(
-            f"executed/{run.profile}/{run.name}.ipynb and its record have not the same "
-            f"figures: run `make {run.name}` again"
-        )
-    result, waiting = [], iter(figures)
+    result, waiting = [], list(run.record["figures"])
+    shown = sum("image/png" in o.get("data", {}) for c in cells for o in c.get("outputs", []))
+    if shown != len(waiting):
+        which = f"executed/{run.profile}/{run.name}.ipynb and its record have not the same figures"
+        raise ValueError(f"{which}: run `make {run.name}` again")
     for cell in cells:
         result.append(cell)
-        for output in [output for output in cell.get("outputs", []) if _is_picture(output)]:
-            cell["outputs"].remove(output)
-            result.append(_figure(run, next(waiting)))
+        outputs = cell.get("outputs", [])
+        for output in [output for output in outputs if "image/png" in output.get("data", {})]:
+            outputs.remove(output)
+            result.append(_figure(run, waiting.pop(0)))
     return result
 
 
 def with_recorded_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list[dict[str, Any]]:
-    """Each recorded figure below the cell that records it (`book.figure("name", ...)`); those of
-    computed names at the end.
-    """
+    """Each recorded figure below the cell that records it; those of computed names at the end."""
     result, left = [], dict.fromkeys(run.record["figures"])
     for cell in cells:
         result.append(cell)
@@ -87,19 +71,8 @@ def read_on(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def markdown_cell(name: str, text: str) -> dict[str, Any]:
     """A cell of prose."""
-    return {
-        "cell_type": "markdown",
-        "id": name[:64].replace("_", "-"),
-        "metadata": {},
-        "source": text,
-    }
-
-
-def _page(
-    notebook: dict[str, Any], cells: list[dict[str, Any]], run: NotebookRun
-) -> dict[str, Any]:
-    told = f"---\n**Provenance.** {registers.provenance(run)} {registers.evidence(run, '../')}."
-    return notebook | {"cells": [*read_on(cells), markdown_cell("provenance", told)]}
+    name = name[:64].replace("_", "-")
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}
 
 
 def _figure(run: NotebookRun, key: str) -> dict[str, Any]:
@@ -111,7 +84,3 @@ def _figure(run: NotebookRun, key: str) -> dict[str, Any]:
         f"figure-{key}",
         f"```{{figure}} ../{run.figure(key)}\n{options}\n\n{figure['caption']}\n```",
     )
-
-
-def _is_picture(output: dict[str, Any]) -> bool:
-    return "image/png" in output.get("data", {})

@@ -12,12 +12,9 @@ Markers in the text, each kept and its content replaced::
     <!-- links: live --> ... <!-- /links -->
 
 A recorded value (`... | ,.0f`: its format), a recorded table (`... | a, b`: its columns) or, as
-`bench/targets`, a benchmark's, a recorded figure with its alternative text, verdicts by kind, of
-all papers or of one (`... 003`), what a make target costs (`... | disk`: in GB), what tries to
-break it and what it broke (`... kills`: by kind of work), and site, Binder and
-checks at the address that pyproject.toml names.
-
-What is shown is the committed run of the largest profile (`compendium.runs`).
+`bench/targets`, a benchmark's, a recorded figure, verdicts by kind, of all papers or of one
+(`... 003`), what a make target costs (`... | disk`: in GB), what tries to break it (`... kills`: by
+kind of work), and site, Binder and checks at the address that pyproject.toml names.
 """
 
 from __future__ import annotations
@@ -34,38 +31,23 @@ from compendium import findings, paths
 from compendium.pages import fuzzers
 from compendium.pages.entries import table_of_counts
 from compendium.pages.gallery import picture
-from compendium.runs import NotebookRun, committed
+from compendium.runs import NotebookRun, committed, csv_rows
 
-_MARKER = re.compile(
-    (
-        r"<!-- (value|table|cost|figure|verdicts|links|fuzzers): *([^|]*?) *(?:\| *(.*?))? "
-        r"*-->(.*?)<!-- /\1 -->"
-    ),
-    re.DOTALL,
-)
+_KINDS = "value|table|cost|figure|verdicts|links|fuzzers"
+_MARKER = re.compile(rf"(?s)<!-- ({_KINDS}): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->")
 
 
 def render(text: str, up: str = "", shown: Sequence[NotebookRun] | None = None) -> str:
     """The text with every marker's content renewed; `up` leads from its page to the top of the
-    repository (`../`).
-
-    Values come from the runs in `shown`, for a notebook that is not among them from its committed
-    run; None shows the committed runs. A picture that the runs in `shown` did not make says so.
-
-    Raises
-    ------
-    KeyError
-        When a marker names a notebook, value, table or figure that was never recorded.
+    repository (`../`). What the runs in `shown` did not record comes from the committed run, and
+    says so; None shows the committed runs. KeyError when a marker names what was never recorded.
     """
-
     renderer = _Renderer(up, None if shown is None else {run.name: run for run in shown})
     return _MARKER.sub(renderer.renew, text)
 
 
 class _Renderer:
-    """Contents of markers from some runs, a method for each kind; `runs` None are the committed
-    ones.
-    """
+    """Contents of markers from some runs (None: the committed ones), a method for each kind."""
 
     def __init__(self, up: str, runs: dict[str, NotebookRun] | None):
         self.up, self.runs = up, runs
@@ -79,9 +61,7 @@ class _Renderer:
         return self.runs[name] if self.runs and name in self.runs else committed(name)
 
     def who_has(self, kind: str, name: str, key: str) -> tuple[NotebookRun, bool]:
-        """The run at hand where it recorded the thing, else the committed one; whether it is the
-        committed in place of a run at hand.
-        """
+        """The run at hand where it recorded the thing, else the committed one, and whether so."""
         run = self.run(name)
         here = run.record[kind].get(key)
         # a value that a small run could not measure has its text alone
@@ -95,9 +75,8 @@ class _Renderer:
         run, other = self.who_has("values", name, key)
         values = run.record["values"]
         if key not in values:
-            raise KeyError(
-                f"a page names the value {what}; {name} recorded {', '.join(values) or 'none'}"
-            )
+            known = ", ".join(values) or "none"
+            raise KeyError(f"a page names the value {what}; {name} recorded {known}")
         return format(values[key]["value"], option) + (" (committed)" if other else "")
 
     def table(self, what: str, option: str) -> str:
@@ -115,10 +94,8 @@ class _Renderer:
         name, _, key = what.rpartition("/")
         run, other = self.who_has("figures", name, key)
         if key not in run.record["figures"]:
-            raise KeyError(
-                f"a page names the figure {what}; {name} recorded "
-                f"{', '.join(run.record['figures']) or 'none'}"
-            )
+            known = ", ".join(run.record["figures"]) or "none"
+            raise KeyError(f"a page names the figure {what}; {name} recorded {known}")
         label = "\n*From the committed results, not from this run.*\n" if other else ""
         return f"\n{picture(run, key, self.up)}\n{label}"
 
@@ -127,19 +104,15 @@ class _Renderer:
         return "\n" + table_of_counts([f for f in found if what in ("all", f.claim.paper)]) + "\n"
 
     def cost(self, what: str, option: str) -> str:
-        targets = pd.read_csv(paths.root() / "results" / "bench" / "targets.csv").set_index(
-            "target"
-        )
-        if what not in targets.index:
-            raise KeyError(
-                f"a page names the cost of {what}; results/bench/targets.csv has "
-                f"{', '.join(targets.index)}"
-            )
-        column, unit, digits = (
-            ("disk (GB)", "GB", 1) if option == "disk" else ("minutes", "minutes", 0)
-        )
-        said = f"{targets[column].to_dict()[what]:.{digits}f} {unit}"
-        return "1 minute" if said == "1 minutes" else said
+        rows = csv_rows(paths.root() / "results" / "bench" / "targets.csv")
+        costs = {row["target"]: row for row in rows}
+        if what not in costs:
+            known = f"results/bench/targets.csv has {', '.join(costs)}"
+            raise KeyError(f"a page names the cost of {what}; {known}")
+        if option == "disk":
+            return f"{float(costs[what]['disk (GB)']):.1f} GB"
+        minutes = f"{float(costs[what]['minutes']):.0f}"
+        return f"{minutes} minute{'s' * (minutes != '1')}"
 
     def fuzzers(self, what: str, option: str) -> str:
         table = (fuzzers.kills if what == "kills" else fuzzers.summary)(paths.root())
@@ -158,8 +131,8 @@ class _Renderer:
 
 
 def addresses() -> dict[str, str]:
-    """Where the compendium is looked at (`site`), read (`source`) and tried without installing
-    anything (`binder`): made from pyproject.toml's `urls.Source`, and empty until that is set.
+    """Where the compendium is seen (`site`), read (`source`) and tried (`binder`): made from
+    pyproject.toml's `urls.Source`, and empty until that is set.
     """
     path = paths.root() / "pyproject.toml"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""

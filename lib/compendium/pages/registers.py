@@ -1,9 +1,8 @@
 """The site's generated pages: the register of claims, what does not hold, the papers' numbers
-beside ours, and the provenance of every output.
+beside ours, and the provenance of every output, from the runs that the site shows.
 
-Everything is read from the runs that the site shows. Each claim leads to its notebook, its figures
-and its numbers: a figure is a file of the site's `_images`, a table or record one of its `results`.
-Those are linked in HTML, since Markdown would copy each for every link.
+Figures (in `_images`) and tables (in `results`) are linked in HTML, since Markdown would copy each
+for every link.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ from compendium.runs import NotebookRun
 
 
 def claims_page(runs: Sequence[NotebookRun]) -> str:
-    """Every claim as a line that unfolds, by paper; the page's script adds filters by paper, kind
-    and verdict.
-    """
+    """Every claim as a line that unfolds, by paper; the page's script adds filters."""
     register = claims.load()
     found, faults = findings.of(runs)
     known = {finding.claim.id: finding for finding in found}
@@ -42,9 +39,7 @@ def claims_page(runs: Sequence[NotebookRun]) -> str:
 
 
 def corrections_page(runs: Sequence[NotebookRun]) -> str:
-    """What a reader of the sources should know: causes that several rows share, then what does not
-    hold as it stands, by kind.
-    """
+    """What a reader of the sources should know: shared causes, then what does not hold, by kind."""
     register = claims.load()
     found, _ = findings.of(runs)
     shared = findings.by_root(found, register)
@@ -69,13 +64,12 @@ def comparisons_page(profile: str, runs: Sequence[NotebookRun]) -> str:
         notebook = specified["ours"].partition("/")[0]  # the rows say how to make what it lacks
         parts += [f"## {specified['title']}\n"]
         parts += [f"{links.get(notebook, notebook)}. {len(chosen)} numbers: {counts}.\n"]
-        if odd := [
-            _beside(row) | {"reason": row.reason} for row in chosen if row.verdict != "equal"
-        ]:
-            parts.append(readme.markdown(pd.DataFrame(odd)) + "\n")
+        odd = [row for row in chosen if row.verdict != "equal"]
+        if table := [_beside(row) | {"reason": row.reason} for row in odd]:
+            parts.append(readme.markdown(pd.DataFrame(table)) + "\n")
         if equal := [row for row in chosen if row.verdict == "equal"]:
-            table = _table_of(equal, specified["keys"])
-            parts.append(_folded(f"The {len(equal)} equal numbers", table))
+            title, body = f"The {len(equal)} equal numbers", _table_of(equal, specified["keys"])
+            parts.append(f"<details><summary>{title}</summary>\n\n{body}\n\n</details>\n")
     return "\n".join(parts)
 
 
@@ -86,10 +80,9 @@ def provenance_page(runs: Sequence[NotebookRun]) -> str:
         shown = {
             f'<a href="{image(run, key)}">{run.name}-{key}.png</a>': value["caption"]
             for key, value in run.record["figures"].items()
-        } | {
-            f'<a href="{_results(run)}/{key}.csv">{key}.csv</a>': value
-            for key, value in run.record["tables"].items()
         }
+        for key, value in run.record["tables"].items():
+            shown[f'<a href="{_results(run)}/{key}.csv">{key}.csv</a>'] = value
         notebook = f"[Notebook](notebooks/{run.name}.ipynb). {provenance(run)}\n"
         parts += [f"## {run.name}\n", notebook]
         if shown:
@@ -99,29 +92,21 @@ def provenance_page(runs: Sequence[NotebookRun]) -> str:
 
 
 def provenance(run: NotebookRun) -> str:
-    """One paragraph: profile, parameters, data, device, and, where this clone ran it, the commit
-    and seconds.
-    """
+    """One paragraph: profile, device, data, parameters, and, where this clone ran it, the commit."""
     path = paths.executed_dir(run.profile) / f"{run.name}.json"
-    execution = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    parameters = (
-        ", ".join(f"`{key}` = {value}" for key, value in run.record["parameters"].items()) or "none"
-    )
+    given = ", ".join(f"`{key}` = {value}" for key, value in run.record["parameters"].items())
     told = f"Profile `{run.profile}`, on {run.record['device']}"
-    if execution:
+    if path.is_file():
+        execution = json.loads(path.read_text(encoding="utf-8"))
         told += f", commit `{execution['commit']}`, {execution['seconds']} s"
-    return f"{told}. Data: {run.sources}. Parameters: {parameters}."
+    return f"{told}. Data: {run.sources}. Parameters: {given or 'none'}."
 
 
 def evidence(run: NotebookRun, up: str = "") -> str:
-    """Links to a notebook, each of its figures and its record; `up` leads from the page to the
-    site's top folder.
-    """
+    """Links to a notebook, its figures and its record; `up` leads to the site's top folder."""
     links = [f"[{run.name}]({up}notebooks/{run.name}.ipynb)"]
     if figures := list(run.record["figures"]):
-        numbered = (
-            f'<a href="{up}{image(run, key)}">{number}</a>' for number, key in enumerate(figures, 1)
-        )
+        numbered = (f'<a href="{up}{image(run, k)}">{n}</a>' for n, k in enumerate(figures, 1))
         links.append(f"figure{'s' * (len(figures) > 1)} {' '.join(numbered)}")
     links.append(f'<a href="{up}{_results(run)}/record.json">numbers</a>')
     return ", ".join(links)
@@ -137,12 +122,9 @@ def _results(run: NotebookRun) -> str:
 
 
 def _line(finding: Finding) -> str:
-    claim = finding.claim
+    claim, says = finding.claim, plain(finding.judgement.says)
     link = f'<a href="claims.html#{claim.id}">{claim.paper}, {plain(claim.place)}</a>'
-    return (
-        f"- {link} **{finding.verdict}**: {plain(shortened(claim.statement))} "
-        f"*{plain(finding.judgement.says)}*"
-    )
+    return f"- {link} **{finding.verdict}**: {plain(shortened(claim.statement))} *{says}*"
 
 
 def _beside(row: check.Comparison) -> dict[str, Any]:
@@ -155,14 +137,8 @@ def _table_of(rows: list[check.Comparison], keys: list[str]) -> str:
     if len(keys) == 2 and not frame.duplicated(keys).any():
         grid = frame.pivot(index=keys[0], columns=keys[1], values="ours").reset_index()
         grid.columns = [f"{keys[0]} \\ {keys[1]}", *map(str, grid.columns[1:])]
-        return readme.markdown(
-            grid.astype(object).map(lambda v: f"{v:.6g}" if isinstance(v, float) else v)
-        )
+        frame = grid.astype(object).map(lambda v: f"{v:.6g}" if isinstance(v, float) else v)
     return readme.markdown(frame)
-
-
-def _folded(title: str, body: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>\n"
 
 
 _READING = f"""Each line unfolds to the statement in our words, what was found, the rule that

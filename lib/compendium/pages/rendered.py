@@ -1,7 +1,5 @@
-"""Every tracked file that is rendered from the committed results: pages, gallery, the committed
-verdicts, the manifest.
-
-`make readme` writes them, `make lint` says which of them do not show what is committed.
+"""Every tracked file that is rendered from the committed results: `make readme` writes them, `make
+lint` says which do not show what is committed.
 """
 
 from __future__ import annotations
@@ -24,14 +22,10 @@ _PAPER: dict[str, Any] = {
 
 def fresh() -> dict[Path, str]:
     """Each rendered file and what it should hold."""
-    root = paths.root()
-    pages = {
-        page: readme.render(page.read_text(encoding="utf-8"))
-        for page in [root / "README.md"]
-        if page.is_file()
-    }
-    for page in sorted((root / "docs").glob("*.md")):
-        pages[page] = readme.render(page.read_text(encoding="utf-8"), "../")
+    root, pages = paths.root(), dict[Path, str]()
+    for page in [*root.glob("README.md"), *sorted((root / "docs").glob("*.md"))]:
+        up = "../" * (page.parent != root)
+        pages[page] = readme.render(page.read_text(encoding="utf-8"), up)
     pages |= {root / path: text for path, text in gallery.pages().items()}
     for profile in SHOWN:
         found, _ = findings.of_committed((profile,))
@@ -55,23 +49,18 @@ def write() -> None:
 
 def stale() -> list[str]:
     """Files that do not show the committed results, as paths in the repository."""
-    pages = fresh()
-    odd = [
-        path
-        for path, text in pages.items()
-        if not path.is_file() or path.read_text(encoding="utf-8") != text
-    ]
+    pages, odd = fresh(), list[Path]()
+    for path, text in pages.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            odd.append(path)
     odd += [path for path in _gallery() if path not in pages]
     return sorted(path.relative_to(paths.root()).as_posix() for path in odd)
 
 
 def manifest() -> str:
     """`codecheck.yml`: every committed figure and table with what it shows, by notebook, in the
-    format of CODECHECK (https://codecheck.org.uk).
-
-    `paper.reference` is where the compendium is published, once it is. The authors add ORCIDs,
-    whoever checks the compendium adds `codechecker`, `certificate`, `summary` and `report`: the
-    specification forbids placeholders.
+    format of CODECHECK (https://codecheck.org.uk). The authors add ORCIDs, whoever checks adds
+    `codechecker`, `certificate`, `summary` and `report`: the format forbids placeholders.
     """
     entries = []
     for run in all_committed():
@@ -82,9 +71,8 @@ def manifest() -> str:
     source = readme.addresses().get("source")
     paper = _PAPER | ({"reference": source} if source else {})
     content = {"version": _SPECIFICATION, "paper": paper, "manifest": entries}
-    return yaml.safe_dump(
-        content, sort_keys=False, allow_unicode=True, width=120, explicit_start=True
-    )
+    how: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "explicit_start": True}
+    return yaml.safe_dump(content, width=120, **how)
 
 
 def _gallery() -> list[Path]:

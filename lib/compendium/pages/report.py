@@ -1,9 +1,7 @@
 """The site: notebooks, registers, explorers, lessons and an API reference, as one folder that opens
-without a server.
+without a server, of the run at hand (`make report`) or of what the clone holds (`make site`).
 
-`build` shows the run at hand (`make report`), `build_committed` what the clone holds (`make site`,
-which executes nothing). Pages are assembled as sources in `build/report`, then Sphinx builds them
-into `build/html`.
+Pages are assembled as sources in `build/report`, then Sphinx builds them into `build/html`.
 """
 
 from __future__ import annotations
@@ -77,30 +75,23 @@ _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
 
 
 def build(profile: str) -> Path:
-    """The site of the run at hand: executed notebooks of a profile; return its front page.
-
-    Raises
-    ------
-    FileNotFoundError
-        When a notebook has not been executed in this profile; the message names it and the command.
+    """The site of executed notebooks of a profile; return its front page. FileNotFoundError when one
+    has not been executed.
     """
     for name in (path.stem for path in paths.notebooks()):
         if not (paths.executed_dir(profile) / f"{name}.ipynb").is_file():
-            raise FileNotFoundError(
-                f"executed/{profile}/{name}.ipynb is missing: run `make {name} "
-                f"PROFILE={profile}`, or `make all` for everything"
-            )
+            again = f"run `make {name} PROFILE={profile}`, or `make all` for everything"
+            raise FileNotFoundError(f"executed/{profile}/{name}.ipynb is missing: {again}")
     shown = runs.all_last(profile)
-    pages = {run.name: notebook_pages.from_execution(run, profile) for run in shown}
+    pages = {run.name: notebook_pages.page(run, profile) for run in shown}
     return _build(shown, pages, profile, f"The run at hand, profile {profile}.")
 
 
 def build_committed() -> Path:
     """The site of the committed results; return its front page. Nothing is executed."""
     shown = runs.all_committed()
-    return _build(
-        shown, {run.name: notebook_pages.from_record(run) for run in shown}, runs.SHOWN[-1], ""
-    )
+    pages = {run.name: notebook_pages.page(run) for run in shown}
+    return _build(shown, pages, runs.SHOWN[-1], "")
 
 
 def _build(
@@ -123,13 +114,16 @@ def _build(
     }
     proofs = {name: _page(name, shown) for name in _PROOFS}
     explorers, lessons = _explorers(source), _lessons(source)
-    _write(source / "_static" / "story.html", _story())
+    try:
+        story = article.page()
+    except (KeyError, FileNotFoundError) as missing:
+        story = article.unavailable(str(missing.args[0]))
+    _write(source / "_static" / "story.html", story)
     (source / "api").mkdir()
     for name, text in api_pages.pages().items():
         _write(source / "api" / f"{name}.md", text)
-    front, running = split_readme(
-        _rendered("README.md", shown), _rendered("docs/reproducing.md", shown)
-    )
+    texts = (_rendered(page, shown) for page in ("README.md", "docs/reproducing.md"))
+    front, running = split_readme(*texts)
     listed = {
         title: [f"notebooks/{name}" for name in notebooks if name.startswith(digits)]
         for title, digits in _CHAPTERS.items()
@@ -147,7 +141,6 @@ def _build(
 
 
 def _page(name: str, shown: Sequence[NotebookRun]) -> str:
-    """A page of `docs`, as the site shows it."""
     return _for_the_site(_rendered(f"docs/{name}.md", shown))
 
 
@@ -158,9 +151,7 @@ def _rendered(page: str, shown: Sequence[NotebookRun]) -> str:
 
 
 def _banner(shown: Sequence[NotebookRun], told: str) -> str:
-    """What every page must say: which run this is, when it is not the committed one, and which
-    notebooks lacked data.
-    """
+    """What every page must say: which run this is, and which notebooks lacked data."""
     lacking = [run for run in shown if run.aside and not run.name.startswith("9")]
     standing = ", ".join(run.name for run in lacking if run.stand_in)
     partial = ", ".join(run.name for run in lacking if not run.stand_in)
@@ -186,9 +177,7 @@ def _copy_files(shown: Sequence[NotebookRun], source: Path) -> None:
 
 
 def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
-    """The front page and the page for those who run things: markers have done their work, links
-    lead to pages of the site.
-    """
+    """The front page and the page for those who run things, with links to pages of the site."""
     head, *sections = re.split(r"(?m)^(?=## )", _for_the_site(readme_text))
     practical = [part for part in sections if part.startswith(_PRACTICAL)]
     kept = [part for part in sections if part not in practical]
@@ -272,16 +261,6 @@ def _scan_page(source: Path) -> str:
     return f"{_WIDE}# Scan your last layer here\n\n{frame}\n\n{told}\n"
 
 
-def _story() -> str:
-    """The story, with the numbers of the committed results; without one of them a page that says
-    which.
-    """
-    try:
-        return article.page()
-    except (KeyError, FileNotFoundError) as missing:
-        return article.unavailable(str(missing.args[0]))
-
-
 def _lessons(source: Path) -> list[str]:
     """The lessons' pages, framed as the explorers are, and what teachers need."""
     folder = paths.root() / "notebooks" / "lessons"
@@ -302,9 +281,7 @@ def _lessons(source: Path) -> list[str]:
 
 
 def _fetch_mathjax() -> None:
-    """MathJax from npm, by the hash in `report/npm/package-lock.json`; without it formulas will
-    need a network, and the build says so.
-    """
+    """MathJax from npm, by the hash in its lock; without it formulas need a network."""
     place, lock = paths.root() / "build" / "npm", paths.root() / "report" / "npm"
     if not (place / "node_modules" / "mathjax").is_dir() and lock.is_dir():
         shutil.copytree(lock, place, dirs_exist_ok=True)
@@ -315,8 +292,8 @@ def _fetch_mathjax() -> None:
 
 
 def _update(fresh: Path, source: Path) -> bool:
-    """Bring `source` to what `fresh` holds, and leave alone what says the same, which Sphinx then
-    does not read again; whether a file is gone.
+    """Bring `source` to what `fresh` holds, but for what says the same, which Sphinx does not read
+    again; whether a file is gone.
     """
     new = {path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file()}
     gone = {path.relative_to(source) for path in source.rglob("*") if path.is_file()} - new
@@ -343,10 +320,8 @@ def _sphinx(source: Path, output: Path, banner: str, *, anew: bool) -> Path:
     static = output / "_static"
     _write(static / "excerpts.js", excerpts.script(output))
     styles = ("pygments.css", "styles/sphinx-book-theme.css", "report.css")
-    _write(
-        static / "styles" / "site.css",
-        "\n".join((static / name).read_text("utf-8") for name in styles),
-    )
+    joined = "\n".join((static / name).read_text("utf-8") for name in styles)
+    _write(static / "styles" / "site.css", joined)
     _drop_unused_icons(output)
     for path in output.rglob("*.map"):  # a third of the theme, for those who debug its scripts
         path.unlink()
@@ -355,7 +330,7 @@ def _sphinx(source: Path, output: Path, banner: str, *, anew: bool) -> Path:
 
 
 def _drop_unused_icons(site: Path) -> None:
-    """Take from the theme's style the two thousand icons that no page and no script of it names."""
+    """Take from the theme's style the two thousand icons that no page and no script names."""
     style = site / "_static" / "styles" / "pydata-sphinx-theme.css"
     naming = [*site.rglob("*.html"), *(site / "_static" / "scripts").glob("*.js")]
     used = {name for path in naming for name in _ICON.findall(path.read_text("utf-8"))}

@@ -30,6 +30,12 @@ def test_whatever_could_do_more_than_compare_is_refused(text):
         parse(text)
 
 
+@pytest.mark.parametrize("text", ["a + 1", "a < b and 1", "not abs(a)", "-a or b < a", "2"])
+def test_a_number_where_a_truth_is_asked_is_refused_when_it_is_read(text):
+    with pytest.raises(ValueError, match="neither True nor False"):
+        parse(text)
+
+
 @pytest.mark.parametrize("text", ["a <", "", "a = 3", "a; b", "a\nb"])
 def test_what_does_not_parse_is_said(text):
     with pytest.raises(ValueError, match="does not parse"):
@@ -43,7 +49,6 @@ def test_names_are_those_that_must_be_passed():
 @pytest.mark.parametrize(
     ("text", "evidence", "message"),
     [
-        ("a + 1", {"a": 1.0}, "neither True nor False"),
         ("a and b", {"a": 1, "b": True}, "asks whether a = 1 is true"),
         ("a < 2", {"a": "text"}, "which is not a number"),
         ("a < 2", {}, "needs a, which was not passed"),
