@@ -35,7 +35,7 @@ def test_answers_are_judged_again(handed_in):
         ["winning-guess", True],
         ["winning-guess", False],
         ["winning-1", ["A"]],
-        ["winning-1", ["F", "G"]],
+        ["winning-1", ["B", "E"]],
         ["winning-2", [0, 0]],
         ["winning-3", [0.5, 0.125, 0.375]],
         ["winning-99", 1],
@@ -63,7 +63,7 @@ def test_a_file_that_is_none_gets_a_sentence(handed_in, said, says):
 
 
 def test_one_command_grades_a_folder(handed_in, tmp_path, capsys):
-    handed_in([["winning-1", ["F", "G"]]], name="=cmd()", explanation="x < y")
+    handed_in([["winning-1", ["B", "E"]]], name="=cmd()", explanation="x < y")
     (tmp_path / "other.html").write_text("<p>a page</p>", encoding="utf-8")
     assert main([str(tmp_path), "--csv", str(tmp_path / "grades.csv")]) == 1
     printed = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Names of lines: at their own line, in the axes, and never one on another."""
+"""Names of lines: at the ends of their own line, and never one on another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from compendium.drawing.naming import name_ends, name_lines
+from compendium.drawing.naming import name_ends
 
 
 @pytest.fixture
@@ -22,43 +22,6 @@ def ax():
 def boxes(ax):
     ax.figure.canvas.draw()
     return {text.get_text(): text.get_window_extent() for text in ax.texts}
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_each_name_stands_at_its_own_line(ax, log):
-    x = np.linspace(1, 10, 60)
-    if log:
-        ax.set(xlim=(1, 10), xscale="log")
-    lines = {
-        "wave": (x, np.sin(x), "C0"),
-        "higher": (x, np.sin(x) + 2.5, "C1"),
-        "flat": (x, np.full(60, 5.0), "C2"),
-    }
-    name_lines(ax, lines)
-    found, frame = boxes(ax), ax.get_window_extent()
-    for name, box in found.items():
-        assert frame.x0 <= box.x0 < box.x1 <= frame.x1
-        centre = np.array([(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2])
-        nearest = {
-            other: np.linalg.norm(
-                ax.transData.transform(np.column_stack(line[:2])) - centre, axis=1
-            ).min()
-            for other, line in lines.items()
-        }
-        assert min(nearest, key=nearest.__getitem__) == name
-        assert not any(box.overlaps(other) for key, other in found.items() if key != name)
-
-
-def test_a_name_leaves_other_text_alone(ax):
-    x = np.linspace(0, 10, 60)
-    name_lines(ax, {"flat": (x, np.zeros(60), "C0")})
-    (place,) = ax.texts
-    where = place.get_position()
-    place.remove()
-    ax.text(*where, "taken", transform=ax.transAxes, ha="center", va="center")
-    name_lines(ax, {"flat": (x, np.zeros(60), "C0")})
-    found = boxes(ax)
-    assert not found["flat"].overlaps(found["taken"])
 
 
 def test_names_of_ends_that_meet_stand_apart_in_their_order(ax):

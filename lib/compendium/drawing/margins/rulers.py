@@ -55,6 +55,11 @@ def draw_two_rulers(
             ax.fill_between(line["level"], low, high, color=colour, alpha=0.15, lw=0)
             alive = line[line["level"].isin(living[family])]
             ends[family, scale] = alive.iloc[-1] if len(alive) else None
+            if len(alive):
+                at = (ends[family, scale]["level"], ends[family, scale]["extra_nats"])
+                ax.plot(*at, "o", color=colour, ms=11, mfc="none", mew=2)
+                away = {"ha": "center", "path_effects": style.halo()}
+                style.label(ax, f"{at[1]:+.2f}", at, (0, 11), colour, weight="bold", **away)
         ax.axhline(0, color="black", lw=1)
         _shade_dead(ax, living[family], len(multiples[family]))
         ax.set_xticks(range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]])
@@ -62,18 +67,21 @@ def draw_two_rulers(
             xlabel=f"{family}, in sizes of the baseline's embeddings",
             title=f"{family.capitalize()}",
         )
+    axes[0].margins(y=0.3)  # room for the names above the bands and below them
     for (name, colour), height in zip(_RULERS.values(), (0.04, 0.97), strict=True):
         side = "bottom" if height < 0.5 else "top"
         axes[0].text(
             0.03, height, name, color=style.legible(colour), transform=axes[0].transAxes, va=side
         )
-    axes[0].set_ylabel("extra loss against λ = 0 (nats)\nbelow zero: more robust")
+    axes[0].set_ylabel("extra loss of the penalty (nats)\nbelow zero: more robust")
     noise = next(iter(multiples))
-    absolute, relative = ends[noise, "absolute"], ends[noise, "relative"]
-    style.headline(
-        fig,
-        f"λ = {weight:g} {_says(absolute)} at equal size, {_says(relative)} relative to embeddings",
-    )
+    says = [_says(ends[noise, scale]) for scale in _RULERS]
+    told = f"The penalty {says[0]} under noise, however noise is measured"
+    if says[0] != says[1]:
+        told = (
+            f"The penalty {says[0]} under equal noise, {says[1]} under noise relative to its size"
+        )
+    style.headline(fig, told)
     return fig
 
 
@@ -81,15 +89,18 @@ def _shade_dead(ax: Axes, living: Sequence[int], levels: int) -> None:
     """Grey over the levels at which the models without penalty are no better than unigrams."""
     border = max(living, default=0) + 0.5
     if border < levels:
-        ax.axvspan(border, levels + 0.3, color=style.GREY, alpha=0.15, lw=0)
+        ax.axvspan(border, levels + 0.5, color=style.GREY, alpha=0.15, lw=0)
+        told = "grey: no better\nthan word counts"
+        at = {"transform": ax.get_xaxis_transform(), "ha": "right", "va": "top", "fontsize": 9}
+        ax.text(levels + 0.45, 0.98, told, color=style.INK, **at)
 
 
 def _says(row: pd.Series | None) -> str:
     if row is None:
         return "cannot be judged"
     if not (row["high"] < 0 or row["low"] > 0):
-        return f"changes nothing certain ({row['extra_nats']:+.2f} nats)"
-    return f"{'gains' if row['extra_nats'] < 0 else 'loses'} {abs(row['extra_nats']):.2f} nats"
+        return "changes nothing certain"
+    return "adds robustness" if row["extra_nats"] < 0 else "adds loss"
 
 
 def draw_beside_the_paper(
@@ -103,7 +114,7 @@ def draw_beside_the_paper(
     with both 95% ranges over subsamples; grey where ours without penalty are no better than
     unigrams, the headline at the paper's strongest level and at the strongest of our `living` ones.
     """
-    fig, axes = style.figure("page", height=5.4, nrows=2, ncols=2)
+    fig, axes = style.figure("page", height=5.4, nrows=2, ncols=2, sharey="row")
     sweep = degradation[(degradation["group"] == "sweep") & (degradation["scale"] == "absolute")]
     for row, family in enumerate(multiples):
         printed = paper[(paper["perturbation"] == family) & (paper["dataset"] == "wikitext-103")]
@@ -119,7 +130,7 @@ def draw_beside_the_paper(
         _draw_ratios(axes[row, 1], ours, ("median_ratio", "ratio_low", "ratio_high"))
         axes[row, 0].set(
             title=f"Paper, {family} (wikitext-103)",
-            ylabel="perplexity ratio (log)",
+            ylabel="perplexity ratio\n(log, bars: 95%)",
             xlabel="level (its sizes are lost)",
         )
         axes[row, 1].set(title=f"Ours, {family}", xlabel="size over the baseline's embeddings")
@@ -133,15 +144,18 @@ def draw_beside_the_paper(
     printed = paper[(paper["perturbation"] == "noise") & (paper["dataset"] == "wikitext-103")]
     last = printed["level"].max()
     theirs = printed[printed["level"] == last].sort_values("objective")["median_ratio"].tolist()
-    here = "not judged here"
+    pairs = [(axes[0, 0], last, theirs)]
     if len(ours):
-        size = multiples["noise"][strongest - 1]
-        here = f"×{ours[0.0]:.1f} into ×{ours[weight]:.1f} at our size {size:g}"
-    style.headline(
-        fig,
-        f"The penalty turns ×{theirs[0]:.0f} into ×{theirs[1]:.0f} at the paper's level {last}, "
-        + here,
-    )
+        pairs.append((axes[0, 1], strongest, [ours[0.0], ours[weight]]))
+    for ax, level, ratios in pairs:
+        for ratio, shift in zip(ratios, (-0.06, 0.06), strict=True):
+            ax.plot(level + shift, ratio, "o", color=style.INK, ms=12, mfc="none")
+            away = 15 if ratio == max(ratios) else -15
+            centred = {"ha": "center", "va": "center", "path_effects": style.halo(), "zorder": 5}
+            style.label(ax, f"×{ratio:.3g}", (level + shift, ratio), (0, away), **centred)
+    helps = [without > with_it for _, _, (without, with_it) in pairs]
+    words = ["helps" if each else "hurts" for each in helps] + ["is not judged"]
+    style.headline(fig, f"Under noise the penalty {words[0]} in the paper and {words[1]} here")
     return fig
 
 
@@ -150,7 +164,7 @@ def _draw_ratios(
 ) -> None:
     middle, low, high = columns
     ends = [line[middle].iloc[-1] for line in lines.values()]
-    apart = 7 if max(ends) < 1.35 * min(ends) else 0  # points between two names that would touch
+    apart = 7 if max(ends) < 3 * min(ends) else 0  # points between two names that would touch
     for shift, (name, colour), line in zip(
         (-0.06, 0.06), zip(lines, ("black", style.RED), strict=True), lines.values(), strict=True
     ):

@@ -11,6 +11,7 @@ import { certifiedMargin, climb, firstLook, look } from "./scan_search.js";
 const CUTS = 40; // rounds for one class
 const STRONGEST = 64; // rivals that join in each
 const TRIED = 8; // classes near the middle: the first may not be captive
+const COPY = 1e-6; // of a row's length: a rival no farther away is a copy but for its last digits, between which no basis can tell
 const WORTH = 0.3; // share of climbers that a round must bring to the top: proofs are cheap
 const WON = Symbol("won");
 const SECONDS = 20; // for one class; then it stays undecided, and the page says so
@@ -85,7 +86,8 @@ function* oneByOne(layer, left, bases, prove, won, now) {
 function cut(layer, one, bases, won, now) {
   const { t } = one;
   const [own, bias, Y] = [rowOf(layer, t), layer.b[t], new Float64Array(layer.classes)];
-  const add = (names) => bases.add([...names].filter((i) => i !== t), (i) => rowOf(layer, i), (i) => layer.b[i]);
+  const apart = (i) => own.some((x, k) => Math.abs(x - layer.W[i * layer.d + k]) > COPY * layer.norms[t]);
+  const add = (names, asked = apart) => bases.add([...names].filter((i) => i !== t && asked(i)), (i) => rowOf(layer, i), (i) => layer.b[i]);
   if (!bases.basic) add([...one.rivals, ...look(layer, t, one.z, Y, 4 * layer.d).strongest]);
   const end = now() + 1000 * SECONDS;
   for (let round = 0; round < CUTS && now() < end; round++) {
@@ -99,7 +101,7 @@ function cut(layer, one, bases, won, now) {
       won(t, z, bound);
       return WON;
     }
-    if (!add(seen.strongest)) return null;
+    if (!add(seen.strongest) && !add(seen.strongest, () => true)) return null;
   }
   return null;
 }

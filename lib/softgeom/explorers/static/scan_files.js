@@ -1,6 +1,7 @@
-// Files of weights that are dropped on a page: .npz, .safetensors and ONNX; what cannot be read is said in one sentence.
+// Files of weights that are dropped on a page: .npz, .safetensors, GGUF and ONNX; what cannot be read is said in one sentence.
 
 import { bytesOf, crc32 } from "./scan_archive.js";
+import { halfToNumber, openGguf } from "./scan_gguf.js";
 import { openOnnx } from "./scan_onnx.js";
 
 export const MOST_CLASSES = 20000;
@@ -15,6 +16,7 @@ export async function openWeights(file) {
   if (file.size === 0) throw new Error(`${file.name} is empty.`);
   const start = await bytesAt(file, 0, 8);
   if (start[0] === 0x50 && start[1] === 0x4b) return openNpz(file);
+  if (String.fromCharCode(...start.subarray(0, 4)) === "GGUF") return openGguf(file);
   if (start[0] === 0x93) throw new Error(`${file.name} holds one unnamed array: write the layer with numpy.savez(path, W=W, b=b).`);
   return file.name.endsWith(".onnx") ? openOnnx(file) : openSafetensors(file);
 }
@@ -22,7 +24,7 @@ export async function openWeights(file) {
 const bytesAt = async (file, start, stop) => new Uint8Array(await file.slice(start, stop).arrayBuffer());
 
 async function openSafetensors(file) {
-  const no = `${file.name} is no .npz, .safetensors or .onnx file; softgeom scan reads GGUF and PyTorch files too.`;
+  const no = `${file.name} is no .npz, .safetensors, .gguf or .onnx file; softgeom scan reads PyTorch's and others too.`;
   const length = file.size < 8 ? -1 : Number(new DataView((await bytesAt(file, 0, 8)).buffer).getBigUint64(0, true));
   if (!(length >= 2 && length <= 1e8)) throw new Error(no);
   if (file.size < 8 + length) throw new Error(`${file.name} ends inside its header: fetch the file again.`);
@@ -202,14 +204,9 @@ async function numbers(array, transposed) {
 
 const asStored = ({ raw, kind }) => ({ dtype: `<${kind}`, bytes: bytesOf(raw) });
 
-function halfToNumber(half) {
-  const [exponent, fraction] = [(half >> 10) & 31, half & 1023];
-  const size = exponent === 0 ? fraction * 2 ** -24 : exponent === 31 ? (fraction ? NaN : Infinity) : (1 + fraction / 1024) * 2 ** (exponent - 15);
-  return half & 0x8000 ? -size : size;
-}
-
-/** Names in the file itself, an array `tokens` of strings or PP-OCR's list; null when there is none that fits. */
+/** Names in the file itself, GGUF's vocabulary, an array `tokens` of strings or PP-OCR's list; null when there is none that fits. */
 export async function storedTokens(arrays, classes) {
+  if (arrays.names?.length === classes) return arrays.names;
   if (arrays.lines) return namesOf(arrays.lines, classes);
   const array = arrays.find((one) => one.name === "tokens" && /^[<|]?[US]\d+$/.test(one.dtype) && one.shape.length === 1 && one.shape[0] === classes);
   if (!array) return null;
@@ -229,7 +226,7 @@ export function parseLabels(content, classes, fileName) {
   return found;
 }
 
-/** The same, or null where their number does not fit; a list one or two short belongs to a network that reads text lines, as softgeom scan has it. */
+/** The same, or null where their number does not fit; a list up to three short belongs to a network that reads text lines, as softgeom scan has it. */
 function namesOf(content, classes) {
   let names = null;
   try {
@@ -242,6 +239,5 @@ function namesOf(content, classes) {
   if (names.at(-1) === "" && names.length + 2 > classes) names = names.slice(0, -1);
   const missing = classes - names.length;
   if (missing === 0) return names;
-  if (missing === 1) return ["<blank>", ...names];
-  return missing === 2 ? ["<blank>", ...names, " "] : null;
+  return missing > 0 && missing <= 3 ? ["<blank>", ...names, ...Array(missing - 1).fill(" ")] : null;
 }
