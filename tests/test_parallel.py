@@ -190,6 +190,16 @@ def test_environment_chooses_the_backend(monkeypatch: pytest.MonkeyPatch) -> Non
         run_blocks(operator.mul, JOBS)
 
 
+def test_a_scheduler_in_the_environment_means_dask(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("softgeom.parallel.CONNECT_SECONDS", 1)
+    monkeypatch.delenv("BACKEND", raising=False)
+    monkeypatch.setenv("SCHEDULER", "tcp://127.0.0.1:1")
+    with pytest.raises(ValueError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
+        run_blocks(operator.mul, JOBS, n_jobs=1)
+    assert run_blocks(operator.mul, JOBS, n_jobs=1, backend="loky") == [a * b for a, b in JOBS]
+
+
 def test_one_worker_starts_nothing_and_errors_come_through() -> None:
     with pytest.raises(ZeroDivisionError):
         run_blocks(operator.truediv, [(1, 0)], n_jobs=1)

@@ -170,7 +170,8 @@ def one_cluster(
 
 
 def _chosen(backend: Backend | None, address: str | None) -> str:
-    return backend or ("dask" if address else os.environ.get("BACKEND")) or "loky"
+    said = "dask" if address else os.environ.get("BACKEND")
+    return backend or said or ("dask" if os.environ.get("SCHEDULER") else "loky")
 
 
 def _local_cluster(workers: int) -> Any:

@@ -55,6 +55,21 @@ def test_the_stable_names_are_few_and_there():
         sg.scann  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("part", "package", "extra"),
+    [
+        ("from softgeom import circuits", "torch", "train"),
+        ("from softgeom.language_model import generate", "tokenizers", "train"),
+        ("from softgeom.margins import log_barrier", "torch", "train"),
+        ("from softgeom.explorers import FoldExplorer", "anywidget", "lessons"),
+    ],
+)
+def test_an_import_without_its_extra_says_which_extra(part, package, extra):
+    script = f"import sys; sys.modules[{package!r}] = None\n{part}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert f": pip install 'softgeom[{extra}]'." in done.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_function_has_the_options_of_its_command(verb):
     (verbs,) = parser_for([verb])._subparsers._group_actions

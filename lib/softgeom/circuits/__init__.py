@@ -1,57 +1,60 @@
 """The parts of a transformer language model, as identities that hold on real weights (002)."""
 
-from softgeom.circuits.anatomy import Anatomy as Anatomy
-from softgeom.circuits.anatomy import BlockAnatomy as BlockAnatomy
-from softgeom.circuits.anatomy import attend as attend
-from softgeom.circuits.anatomy import relative_error as relative_error
-from softgeom.circuits.anatomy import run as run
-from softgeom.circuits.anatomy import walk as walk
-from softgeom.circuits.atlas import composition_scores as composition_scores
-from softgeom.circuits.atlas import copying_scores as copying_scores
-from softgeom.circuits.atlas import head_scores as head_scores
-from softgeom.circuits.atlas import repeated_tokens as repeated_tokens
-from softgeom.circuits.dissection import check_identities as check_identities
-from softgeom.circuits.dissection import dissect as dissect
-from softgeom.circuits.families import dissect_weights as dissect_weights
-from softgeom.circuits.folding import centre_writers as centre_writers
-from softgeom.circuits.folding import change_basis as change_basis
-from softgeom.circuits.folding import fold_norms as fold_norms
-from softgeom.circuits.glossary import glossary as glossary
-from softgeom.circuits.heads import FactoredMatrix as FactoredMatrix
-from softgeom.circuits.heads import commuting_basis as commuting_basis
-from softgeom.circuits.heads import offset_profile as offset_profile
-from softgeom.circuits.heads import ov_circuit as ov_circuit
-from softgeom.circuits.heads import qk_circuit as qk_circuit
-from softgeom.circuits.heads import rotation as rotation
-from softgeom.circuits.heads import scores_by_offset as scores_by_offset
-from softgeom.circuits.heads import token_ov_circuit as token_ov_circuit
-from softgeom.circuits.heads import weights_as_printed as weights_as_printed
-from softgeom.circuits.heads import writes_by_ov as writes_by_ov
-from softgeom.circuits.layernorm import Normalisation as Normalisation
-from softgeom.circuits.layernorm import centring as centring
-from softgeom.circuits.layernorm import fold as fold
-from softgeom.circuits.layernorm import on_sphere as on_sphere
-from softgeom.circuits.layernorm import radius as radius
-from softgeom.circuits.layernorm import scale as scale
-from softgeom.circuits.ledger import Ledger as Ledger
-from softgeom.circuits.memory import Triggers as Triggers
-from softgeom.circuits.memory import explained_by_token as explained_by_token
-from softgeom.circuits.memory import find_triggers as find_triggers
-from softgeom.circuits.memory import promotion as promotion
-from softgeom.circuits.memory import purity as purity
-from softgeom.circuits.memory import purity_by_chance as purity_by_chance
-from softgeom.circuits.memory import share_of_detectors as share_of_detectors
-from softgeom.circuits.patching import direct_effects as direct_effects
-from softgeom.circuits.patching import effects_along_paths as effects_along_paths
-from softgeom.circuits.patching import effects_of_heads as effects_of_heads
-from softgeom.circuits.patching import logit_gap as logit_gap
-from softgeom.circuits.patching import mean_donor as mean_donor
-from softgeom.circuits.patching import mixed_values as mixed_values
-from softgeom.circuits.probability import decisions as decisions
-from softgeom.circuits.probability import p_of_draws as p_of_draws
-from softgeom.circuits.probability import token_log_probabilities as token_log_probabilities
-from softgeom.circuits.stream import lens_by_depth as lens_by_depth
-from softgeom.circuits.stream import logit_lens as logit_lens
-from softgeom.circuits.stream import logit_shares as logit_shares
-from softgeom.circuits.stream import shares_above_average as shares_above_average
-from softgeom.circuits.stream import writers as writers
+from softgeom.extras import naming_the_extra
+
+with naming_the_extra():
+    from softgeom.circuits.anatomy import Anatomy as Anatomy
+    from softgeom.circuits.anatomy import BlockAnatomy as BlockAnatomy
+    from softgeom.circuits.anatomy import attend as attend
+    from softgeom.circuits.anatomy import relative_error as relative_error
+    from softgeom.circuits.anatomy import run as run
+    from softgeom.circuits.anatomy import walk as walk
+    from softgeom.circuits.atlas import composition_scores as composition_scores
+    from softgeom.circuits.atlas import copying_scores as copying_scores
+    from softgeom.circuits.atlas import head_scores as head_scores
+    from softgeom.circuits.atlas import repeated_tokens as repeated_tokens
+    from softgeom.circuits.dissection import check_identities as check_identities
+    from softgeom.circuits.dissection import dissect as dissect
+    from softgeom.circuits.families import dissect_weights as dissect_weights
+    from softgeom.circuits.folding import centre_writers as centre_writers
+    from softgeom.circuits.folding import change_basis as change_basis
+    from softgeom.circuits.folding import fold_norms as fold_norms
+    from softgeom.circuits.glossary import glossary as glossary
+    from softgeom.circuits.heads import FactoredMatrix as FactoredMatrix
+    from softgeom.circuits.heads import commuting_basis as commuting_basis
+    from softgeom.circuits.heads import offset_profile as offset_profile
+    from softgeom.circuits.heads import ov_circuit as ov_circuit
+    from softgeom.circuits.heads import qk_circuit as qk_circuit
+    from softgeom.circuits.heads import rotation as rotation
+    from softgeom.circuits.heads import scores_by_offset as scores_by_offset
+    from softgeom.circuits.heads import token_ov_circuit as token_ov_circuit
+    from softgeom.circuits.heads import weights_as_printed as weights_as_printed
+    from softgeom.circuits.heads import writes_by_ov as writes_by_ov
+    from softgeom.circuits.layernorm import Normalisation as Normalisation
+    from softgeom.circuits.layernorm import centring as centring
+    from softgeom.circuits.layernorm import fold as fold
+    from softgeom.circuits.layernorm import on_sphere as on_sphere
+    from softgeom.circuits.layernorm import radius as radius
+    from softgeom.circuits.layernorm import scale as scale
+    from softgeom.circuits.ledger import Ledger as Ledger
+    from softgeom.circuits.memory import Triggers as Triggers
+    from softgeom.circuits.memory import explained_by_token as explained_by_token
+    from softgeom.circuits.memory import find_triggers as find_triggers
+    from softgeom.circuits.memory import promotion as promotion
+    from softgeom.circuits.memory import purity as purity
+    from softgeom.circuits.memory import purity_by_chance as purity_by_chance
+    from softgeom.circuits.memory import share_of_detectors as share_of_detectors
+    from softgeom.circuits.patching import direct_effects as direct_effects
+    from softgeom.circuits.patching import effects_along_paths as effects_along_paths
+    from softgeom.circuits.patching import effects_of_heads as effects_of_heads
+    from softgeom.circuits.patching import logit_gap as logit_gap
+    from softgeom.circuits.patching import mean_donor as mean_donor
+    from softgeom.circuits.patching import mixed_values as mixed_values
+    from softgeom.circuits.probability import decisions as decisions
+    from softgeom.circuits.probability import p_of_draws as p_of_draws
+    from softgeom.circuits.probability import token_log_probabilities as token_log_probabilities
+    from softgeom.circuits.stream import lens_by_depth as lens_by_depth
+    from softgeom.circuits.stream import logit_lens as logit_lens
+    from softgeom.circuits.stream import logit_shares as logit_shares
+    from softgeom.circuits.stream import shares_above_average as shares_above_average
+    from softgeom.circuits.stream import writers as writers

@@ -235,8 +235,8 @@ def _kind(options: argparse.Namespace) -> str:
         asks = kind.replace("_", "-")
         raise ValueError(f"--sample draws sets for --order, --together or --on, not for --{asks}.")
     if options.sample is None:
-        for name, given in (("size", options.size is not None), ("seed", options.seed != 0)):
-            if given:
+        for name, said in (("size", options.size is not None), ("seed", options.seed != 0)):
+            if said:
                 raise ValueError(f"--{name} is that of random sets: pass --sample, too.")
     if options.jobs != 1 and kind in ("experts", "blocked_by"):
         asks = kind.replace("_", "-")

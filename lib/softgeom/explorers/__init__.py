@@ -13,6 +13,7 @@ from typing import Any
 
 from softgeom.explorers.page import NAMES, page
 from softgeom.explorers.scan_page import scan_page
+from softgeom.extras import naming_the_extra
 
 __all__ = [
     "NAMES",
@@ -35,5 +36,6 @@ _WIDGETS = {
 
 def __getattr__(name: str) -> Any:
     if name in _WIDGETS:
-        return getattr(import_module(f"{__name__}.{_WIDGETS[name]}"), name)
+        with naming_the_extra():
+            return getattr(import_module(f"{__name__}.{_WIDGETS[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from softgeom.language_model.configuration import (
-    TrainingConfig,
-    configuration_hash,
-    draw_batch,
-    learning_rate,
-)
-from softgeom.language_model.generation import generate
-from softgeom.language_model.gpt import GPT, Decoder, GPTConfig, explain_block, mix_heads, rotate
-from softgeom.language_model.internals import Internals, LayerInternals
-from softgeom.language_model.llama import Llama, LlamaConfig
-from softgeom.language_model.pieces import PieceTokenizer
-from softgeom.language_model.saved import load_model, save_model
-from softgeom.language_model.tokens import BytePairTokenizer, Tokens, train_tokenizer, windows
-from softgeom.language_model.training import (
-    DivergedError,
-    Penalty,
-    Training,
-    resolve_device,
-    train,
-    window_losses,
-)
+from softgeom.extras import naming_the_extra
+
+with naming_the_extra():
+    from softgeom.language_model.configuration import (
+        TrainingConfig,
+        configuration_hash,
+        draw_batch,
+        learning_rate,
+    )
+    from softgeom.language_model.generation import generate
+    from softgeom.language_model.gpt import (
+        GPT,
+        Decoder,
+        GPTConfig,
+        explain_block,
+        mix_heads,
+        rotate,
+    )
+    from softgeom.language_model.internals import Internals, LayerInternals
+    from softgeom.language_model.llama import Llama, LlamaConfig
+    from softgeom.language_model.pieces import PieceTokenizer
+    from softgeom.language_model.saved import load_model, save_model
+    from softgeom.language_model.tokens import BytePairTokenizer, Tokens, train_tokenizer, windows
+    from softgeom.language_model.training import (
+        DivergedError,
+        Penalty,
+        Training,
+        resolve_device,
+        train,
+        window_losses,
+    )
 
 __all__ = [
     "GPT",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from softgeom.extras import naming_the_extra
 from softgeom.margins.jacobian import (
     appendix_a_blocks,
     attend,
@@ -52,5 +53,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _TORCH_NAMES:
-        return getattr(import_module(f"{__name__}.{_TORCH_NAMES[name]}"), name)
+        with naming_the_extra():
+            return getattr(import_module(f"{__name__}.{_TORCH_NAMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
