@@ -24,7 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.hull import certify_comparisons, exact_row, prove_comparisons
+from softgeom.bottleneck.certifying.hull import (
+    COMFORT,
+    certify_comparisons,
+    exact_row,
+    prove_comparisons,
+)
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Comparisons
 from softgeom.bottleneck.scaling import in_units
@@ -39,8 +44,6 @@ SPARE = (
 # a candidate with more rivals within float64 rounding than this is left to the proofs
 CLOSE_RIVALS = 256
 SUBNORMAL = 1e-300  # quotients below this may have lost bits
-# sizes between 2^-40 and 2^40 need no scaling: no product of theirs leaves the range of float64
-COMFORT = 40
 
 
 class Checker:

@@ -48,7 +48,8 @@ EXACT_ENTRIES = 2**15  # and when there are at most so many products: 30 ms
 # what a bound <= 0 gives away for its own rounding: the second is what another machine's bound by
 # the same route keeps
 LOOSE, TIGHT = 1e-9, 1e-10
-COMFORT = 40  # sizes between 2^-40 and 2^40 are left as they are
+# sizes between 2^-40 and 2^40 are left as they are: no product of theirs leaves float64's range
+COMFORT = 40
 
 
 def certify_captivity(

@@ -35,8 +35,7 @@ MOST_FEATURES = 1024  # beyond, finding the directions takes as long as looks
 SAMPLE = 128  # points that decide
 ASKED = 8 * SAMPLE  # classes below which preparing takes longer than looking
 SHARES = (1 / 8, 1 / 4, 3 / 8, 1 / 2)  # of the features, tried as k
-OVERHEAD = 0.1  # what preparation and row maxima cost, in looks
-WORTH = 0.75  # of a look: a dearer one is not used
+WORTH = 0.65  # of a look: what is dearer does not pay for preparation and row maxima
 # of a bound, claimed: another machine's directions, turned a little, mostly show that much, too
 CLAIMED = 0.875
 ROWS, TILE = 4096, 512  # rows prepared at once, points bounded at once
@@ -149,7 +148,7 @@ def partial_look(
             bound += layer.bias[start : start + ROWS]
             bound[here, t[here] - start] = -np.inf
             open_[k] = open_[k] | (bound.max(axis=1) >= least)
-    costs = {k: (k + 2) / d + OVERHEAD + float(open_[k].mean()) for k in widths}
+    costs = {k: (k + 2) / d + float(open_[k].mean()) for k in widths}
     k = min(costs, key=costs.__getitem__)
     return PartialLook(layer, Q[:, :k]) if costs[k] < WORTH else None
 
