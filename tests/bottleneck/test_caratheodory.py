@@ -8,7 +8,7 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.proving.caratheodory import SPENT, thin
+from softgeom.bottleneck.proving.caratheodory import SPENT, reduce_support
 
 
 def cloud(n: int, D: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -23,7 +23,7 @@ def test_the_mean_and_half_of_the_worth_stay_with_at_most_one_point_more_than_di
     n, D, seed
 ) -> None:
     A, c, weights = cloud(n, D, seed)
-    few = thin(A, c, weights)
+    few = reduce_support(A, c, weights)
     assert (few >= 0).all()
     assert np.count_nonzero(few) <= D + 1
     assert few.sum() == pytest.approx(weights.sum(), rel=1e-9)
@@ -43,7 +43,7 @@ def test_worth_near_the_best_is_kept_where_handing_over_would_lose_it() -> None:
     best *= weights.sum() / best.sum()
     blurred = 0.9 * best + 0.1 * weights
     # worth a thousandth a unit: little may be lost
-    few = thin(A, c - (blurred @ c) / blurred.sum() + 1e-3, blurred)
+    few = reduce_support(A, c - (blurred @ c) / blurred.sum() + 1e-3, blurred)
     assert few @ c >= blurred @ c
     assert np.count_nonzero(few) <= 11
 
@@ -53,7 +53,7 @@ def test_many_small_losses_add_up() -> None:
     A, c, weights = cloud(104, 3)
     weights[:4], weights[4:] = 1.0, 0.01
     c[:4], c[4:] = 0.0, 1.0
-    few = thin(A, c, weights)
+    few = reduce_support(A, c, weights)
     assert np.count_nonzero(few) <= 4
     assert few @ c >= (1 - SPENT) * weights @ c
 
@@ -61,17 +61,17 @@ def test_many_small_losses_add_up() -> None:
 def test_few_points_come_back_as_they_are() -> None:
     A, c, weights = cloud(9, 5)
     weights[:3] = 0.0
-    assert thin(A, c, weights) is weights
+    assert reduce_support(A, c, weights) is weights
 
 
 def test_points_without_weight_get_none() -> None:
     A, c, weights = cloud(80, 5)
     weights[::2] = 0.0
-    assert not thin(A, c, weights)[::2].any()
+    assert not reduce_support(A, c, weights)[::2].any()
 
 
 def test_dependent_points_come_back_as_they_are() -> None:
     A, c, weights = cloud(40, 5)
     weights[:10] += 10.0
     A[:10] = A[0]
-    assert thin(A, c, weights) is weights
+    assert reduce_support(A, c, weights) is weights

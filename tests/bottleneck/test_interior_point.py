@@ -102,7 +102,7 @@ def test_corrections_make_room_before_the_walk_has_ended() -> None:
             assert walking._step()
         raw = walking.y[: walking.k]
         has_room = raw @ walking.c > problem.support(-(raw @ walking.A))
-        early += walking._imprison() and not has_room
+        early += walking._certify() and not has_room
     assert early >= 5
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from softgeom.bottleneck.certifying.hull import TINY
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Witness
-from softgeom.bottleneck.proving.caratheodory import thin
+from softgeom.bottleneck.proving.caratheodory import reduce_support
 from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
@@ -152,7 +152,7 @@ def sharpened(
     if captors.weights.dtype != object and len(captors.rivals) > layer.dimension + 1:
         D = layer.W[captors.rivals].astype(np.float64) - layer.W[t]
         lead = layer.bias[captors.rivals].astype(np.float64) - float(layer.bias[t])
-        weights = thin(D, lead, captors.weights / captors.weights.sum())
+        weights = reduce_support(D, lead, captors.weights / captors.weights.sum())
         captors = Captors(captors.rivals[weights > 0], weights[weights > 0])
     if captors.weights.dtype != object and not np.isfinite(features.extent or np.inf):
         D = layer.W[captors.rivals].astype(np.float64) - layer.W[t]

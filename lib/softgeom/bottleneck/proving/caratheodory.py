@@ -21,7 +21,7 @@ NEGLIGIBLE = 1e-9
 SPENT = 0.5  # part of ``weights @ c`` that may be lost for fewer changes of the basis
 
 
-def thin(A: Floats, c: Floats, weights: Floats) -> Floats:
+def reduce_support(A: Floats, c: Floats, weights: Floats) -> Floats:
     """Weights (n,) >= 0 with the same sum and, up to rounding, the same ``weights @ A``, A (n, D),
     of which at most D + 1 are positive; of ``weights @ c``, where it is positive, half is kept at
     least. They come back as they are if the heaviest points are dependent.

@@ -14,7 +14,7 @@ of them nearly tie and first-order steps (ascent.py) creep.
 
 Only the sign of the optimum is asked for. A point that beats the rivals ends the walk: everybody is
 looked at, and the strongest join. So do multipliers whose value is positive, once they are made
-exact: they imprison t, whoever else competes.
+exact: they prove t lost, whoever else competes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Points, Problem, Proofs, proofs_of
-from softgeom.bottleneck.proving.caratheodory import NEGLIGIBLE, thin
+from softgeom.bottleneck.proving.caratheodory import NEGLIGIBLE, reduce_support
 from softgeom.bottleneck.searching.look import look
 
 TOGETHER = 64  # classes that look together: each holds its rivals' rows, a few megabytes
@@ -37,7 +37,7 @@ STEPS = 80  # of one class, over all rounds
 INSIDE = 0.9  # walks begin within this part of the box
 # m begins above the strongest rival by this much of the lead of the strongest over the 2 D-th
 AHEAD = 0.3
-TO_THE_FACE = 0.95  # part of the way to the nearest face that a step goes
+FRACTION_TO_BOUNDARY = 0.95  # part of the way to the nearest face that a step goes
 CORRECTIONS = 4  # of multipliers that are to become exact
 LEAST = 0.1  # part of a multiplier that a correction leaves at least
 WAY = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # parts of a walk at which everybody is looked at
@@ -142,11 +142,11 @@ class _Walk:
         return True
 
     def run(self) -> None:
-        """Walk until the class beats its rivals, is imprisoned by them, or no step leads on."""
+        """Walk until the class beats its rivals, is proven lost by them, or no step leads on."""
         while self.steps < STEPS:
             self.steps += 1
             moved = self._step()
-            if moved and (self.lead.max() < 0 or (self._value() > 0 and self._imprison())):
+            if moved and (self.lead.max() < 0 or (self._value() > 0 and self._certify())):
                 return
             if not moved or self._value() > 0:  # float32 has given what it could
                 if self.dtype == "float64" and not moved:
@@ -171,14 +171,14 @@ class _Walk:
             return dz, dslack, a - self.h * dslack
 
         _, dslack, dy = direction(0.0)
-        slack = self.slack + _to_the_face(self.slack, dslack) * dslack
-        left = slack @ (self.y + _to_the_face(self.y, dy) * dy)
+        slack = self.slack + _to_the_boundary(self.slack, dslack) * dslack
+        left = slack @ (self.y + _to_the_boundary(self.y, dy) * dy)
         centring = (float(left) / len(self.y) / products) ** 3
         dz, dslack, dy = direction(centring * products - dslack * dy)
         if not np.isfinite(dz).all():
             return False
-        far = min(1.0, TO_THE_FACE * _to_the_face(self.slack, dslack, 2.0))
-        far_y = min(1.0, TO_THE_FACE * _to_the_face(self.y, dy, 2.0))
+        far = min(1.0, FRACTION_TO_BOUNDARY * _to_the_boundary(self.slack, dslack, 2.0))
+        far_y = min(1.0, FRACTION_TO_BOUNDARY * _to_the_boundary(self.y, dy, 2.0))
         self.z, self.slack = self.z + far * dz, self.slack + far * dslack
         self.y = self.y + far_y * dy
         self.lead = self.A @ self.z + self.c
@@ -222,7 +222,7 @@ class _Walk:
         upper, lower = self.y[k : k + D] @ self.high, self.y[k + D :] @ self.low
         return float(self.y[:k] @ self.c - upper + lower)
 
-    def _imprison(self) -> bool:
+    def _certify(self) -> bool:
         """Keep the multipliers as captors if, corrected, they leave room; whether they do."""
         y = self.y
         for _ in range(CORRECTIONS):
@@ -231,7 +231,7 @@ class _Walk:
         weights = np.where(y[: self.k] > NEGLIGIBLE * y[: self.k].max(), y[: self.k], 0.0)
         if not self._holds(weights):
             return False
-        few = thin(self.A, self.c, weights)
+        few = reduce_support(self.A, self.c, weights)
         weights = few if self._holds(few) else weights
         self.captors = Captors(self.rivals[weights > 0], weights[weights > 0])
         return True
@@ -241,6 +241,6 @@ class _Walk:
         return bool(weights @ self.c > self.problem.support(-(weights @ self.A)))
 
 
-def _to_the_face(x: Floats, dx: Floats, most: float = 1.0) -> float:
+def _to_the_boundary(x: Floats, dx: Floats, most: float = 1.0) -> float:
     """The longest step along dx, at most ``most``, that leaves x >= 0."""
     return 1 / max(1 / most, float((-dx / x).max()))

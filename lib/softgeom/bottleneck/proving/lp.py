@@ -2,7 +2,7 @@
 hull.py).
 
 *Best margin* over a box: maximise m subject to ``(w_t - w_i).z + b_t - b_i >= m`` for the rivals i
-of a working set; its dual values are the weights that imprison the class when m <= 0. More rivals
+of a working set; its dual values are the weights that prove the class lost when m <= 0. More rivals
 are added as they are found to be violated; HiGHS keeps its basis, so each round is a warm start.
 
 *Chebyshev radius*: maximise r subject to ``(w_i - w_t).x + r ||w_i - w_t|| <= b_t - b_i``, x in the

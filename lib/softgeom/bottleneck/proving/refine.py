@@ -5,7 +5,7 @@ equality must hold (no bias, or unbounded features) floats cannot, and the proof
 near them exist: captors whose simplex holds the class with room. That argument (hull.py, route 2)
 is the shorter the fewer captors there are and the smaller v is beside the least weight:
 
-* *thin*: non-negative least squares picks at most |K| + 1 of the captors (Caratheodory);
+* *reduce*: non-negative least squares picks at most |K| + 1 of the captors (Caratheodory);
 * *refine*: Newton's correction ``l - R v`` until v is what float64 leaves;
 * *exact* (on request): the same system solved in rationals by p-adic lifting (Dixon 1982).
 """
