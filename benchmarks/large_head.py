@@ -16,8 +16,9 @@ Writes results/bench/large_head.csv; rows of other cells stay.
     python benchmarks/large_head.py --whole whisper-base=model.bin [--options "--features auto"]
 
 scans the head of a model whole and verifies it, as a user would, each in a process of its own, and
-writes counts, CPU seconds and the higher peak of memory to results/bench/whole_heads.csv. A scan
-that is stopped goes on in its folder, `whole/NAME`; its seconds are then those of the last call.
+writes counts, CPU seconds and the higher peak of memory to results/bench/whole_heads.csv (the row
+of Gemma 3 270M: `--options "--features unbounded --verdicts-only --jobs 2"`). A scan that is
+stopped goes on in its folder, `whole/NAME`; its seconds are then those of the last call.
 """
 
 # ruff: noqa: E402 - the thread count must be set before numpy is imported

@@ -226,6 +226,10 @@ def test_weights_behind_a_dequantisation_are_its_real_numbers(tmp_path, layer_ar
     np.testing.assert_allclose(load_softmax_layer(path).logits(x), answers, atol=1e-5)
 
 
+PARTS = "\n Concat"
+TAKEN = '; {"axis": 1} \n Slice p begin end axis > h'
+
+
 @pytest.mark.parametrize(
     ("before", "constants", "low", "high"),
     [
@@ -238,12 +242,22 @@ def test_weights_behind_a_dequantisation_are_its_real_numbers(tmp_path, layer_ar
         ("Clip x _ six > h", {"six": 6}, -100, 6),
         ("Relu x > r \n Clip x _ r > h", {}, -100, 100),
         ("HardSigmoid x > h", {}, 0, 1),
+        ("Sigmoid x > s \n Tanh x > t \n Mul s t > h", {}, -1, 1),
+        (
+            f"Relu x > r \n Clip x low six > c {PARTS} r c > p {TAKEN}",
+            {"low": -2, "six": 6},
+            -2,
+            100,
+        ),
+        (f"Tanh x > r {PARTS} r x > p {TAKEN}", {}, -100, 100),
     ],
 )
 def test_the_step_before_the_layer_bounds_its_features(
     tmp_path, layer_arrays, before, constants, low, high
 ):
     constants = {name: np.float32(value) for name, value in constants.items()}
+    if TAKEN in before:  # three of the six
+        constants |= {"begin": np.array([2]), "end": np.array([5]), "axis": np.array([1])}
     rows = f"{before}\nMatMul h W > y"
     path = _save(tmp_path / "m.onnx", rows, {"W": layer_arrays[0].T, **constants})
     features, _ = load_head(path).feature_set()
@@ -253,6 +267,18 @@ def test_the_step_before_the_layer_bounds_its_features(
     h = ReferenceEvaluator(str(probe)).run(None, {"x": x})[0]
     assert h.min() >= features.low - 1e-6
     assert h.max() <= features.high + 1e-6
+
+
+def test_a_nest_of_parts_takes_no_longer_than_its_parts(tmp_path, layer_arrays):
+    """A part is in two of the next: 2^40 ways lead back to the first; and a chain of thousands."""
+    deep = "\n".join(
+        f'Identity p{n} > q{n} \n Concat p{n} q{n} > p{n + 1}; {{"axis": 0}}' for n in range(40)
+    )
+    long = "\n".join(f'Concat p{n} > p{n + 1}; {{"axis": 0}}' for n in range(3000))
+    for nest, last, low in ((deep, 40, -1), (long, 3000, -100)):
+        rows = f"Tanh x > p0 \n {nest} \n MatMul p{last} W > y"
+        path = _save(tmp_path / "m.onnx", rows, {"W": layer_arrays[0].T})
+        assert load_head(path).feature_set()[0].low == low
 
 
 def test_a_small_layer_is_told_over_the_networks_own_set_too(tmp_path, capsys, monkeypatch):

@@ -123,9 +123,17 @@ def test_a_manifest_whose_files_do_not_fit_is_refused(tmp_path, paths):
 def test_a_fasttext_classifier_gives_its_output_matrix_and_labels(tmp_path, name, quantised):
     rows = np.arange(5.0)[:, None] * [1, 1, 2, 2, 2] if quantised else W
     (tmp_path / name).write_bytes(fasttext(rows, "abcde", quantised=quantised))
-    layer = load_head(tmp_path / name).layer
-    np.testing.assert_array_equal(layer.W, rows.astype("f4"))
-    assert (layer.b, layer.tokens) == (None, tuple("abcde"))
+    head = load_head(tmp_path / name)
+    np.testing.assert_array_equal(head.layer.W, rows.astype("f4"))
+    assert (head.layer.b, head.layer.tokens) == (None, tuple("abcde"))
+    # texts are means of the first two rows, which are the writer's input matrix, or nothing
+    features = head.feature_set()[0]
+    low, high = min(rows[:2].min(), 0), max(rows[:2].max(), 0)
+    if quantised:  # norm 2, times any of the centroids
+        low, high = 0, 2 * 255 / 8
+    assert (features.low, features.high) == pytest.approx((low, high), rel=1e-5)
+    assert features.low <= low
+    assert features.high >= high
 
 
 FASTTEXT = fasttext(W, "abcde")

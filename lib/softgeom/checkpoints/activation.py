@@ -9,13 +9,15 @@ HardSwish            x >= -3/8                                box from -0.3751
 GELU                 x >= -0.1700 (tanh form: -0.1701)        box from -0.1701
 sigmoid, softmax     0 <= x <= 1                              box
 tanh, LSTM, GRU      -1 <= x <= 1                             box
+mean of rows         their least and largest entry            box
 Clip, ReLU6          its two bounds                           box
 LayerNorm, RMSNorm   x = shift + gain u, norm(u) <= sqrt(d)   ellipsoid
 ===================  =======================================  ============================
 
-Averages, maxima and reshapes between the two keep an interval. In a graph the step is found by
-walking back; in a file of tensors alone it cannot be seen, except a normalisation with weights of a
-known name.
+Averages, maxima and reshapes between the two keep an interval; what is put together from several
+lies in the smallest that holds theirs. In a graph the step is found by walking back, also to the
+cells of an LSTM that is written out, a sigmoid times a tanh; in a file of tensors alone it cannot
+be seen, except a normalisation with weights of a known name.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ _KEEPS_INTERVAL = {
     "GlobalMaxPool", "ReduceMean", "ReduceMax", "MaxPool", "DynamicQuantizeLinear",
     "QuantizeLinear", "DequantizeLinear",
 }  # fmt: skip
+_DEEPEST = 50  # nested Concats that are walked back through
 _CENTRED = {
     "LayerNormalization": True, "SimplifiedLayerNormalization": False, "RMSNormalization": False,
 }  # fmt: skip
@@ -81,8 +84,12 @@ def named_activation(name: str) -> Activation:
     return Activation(name, *INTERVALS[name])
 
 
-def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
-    """The activation or normalisation that a value comes out of; None for another operator."""
+def activation_of(
+    graph: OnnxGraph, value: str, known: dict[str, Activation | None] | None = None, depth: int = 0
+) -> Activation | None:
+    """The activation or normalisation that a value comes out of; None for another operator. What
+    the parts of a Concat, ``depth`` of them deep, come out of is ``known`` once it is found.
+    """
     factor, visited, rounded = 1.0, set(), False
     while value not in visited:
         visited.add(value)
@@ -102,7 +109,14 @@ def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
             return None if clip is None else clip.scaled(factor)
         if node.op_type in _CENTRED:
             return _norm(graph, node, _CENTRED[node.op_type]) if factor == 1.0 else None
+        if node.op_type == "Concat":
+            if rounded or depth == _DEEPEST:
+                return None
+            together = _together(graph, node, {} if known is None else known, depth + 1)
+            return None if together is None else together.scaled(factor)
         if node.op_type == "Mul":
+            if _is_gated(graph, node):
+                return named_activation("LSTM").scaled(factor)
             if (beta := _swish_slope(graph, node)) is not None:
                 return named_activation("Swish").scaled(factor / beta)
             constant, other = _constant_and_other(graph, node)
@@ -117,6 +131,31 @@ def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
         rounded |= "Quantize" in node.op_type
         value = node.input[0]
     return None
+
+
+def _together(
+    graph: OnnxGraph, node: Any, known: dict[str, Activation | None], depth: int
+) -> Activation | None:
+    """What holds all parts of a Concat; None where one of them has no bound.
+
+    A part is looked at once: a file can nest them so that there are more ways than parts.
+    """
+    for value in node.input:
+        if value not in known:
+            known[value] = None  # until it is found: also what leads back to itself
+            known[value] = activation_of(graph, value, known, depth)
+    parts = [known[value] for value in node.input]
+    steps = [step for step in parts if step is not None and step.gain is None]
+    if not steps or len(steps) < len(parts):
+        return None
+    names = " and ".join(sorted({step.name for step in steps}))
+    return Activation(names, min(step.low for step in steps), max(step.high for step in steps))
+
+
+def _is_gated(graph: OnnxGraph, node: Any) -> bool:
+    """Whether this is a sigmoid times a tanh, what leaves the cell of an LSTM."""
+    makers = [graph.producer.get(value) for value in node.input]
+    return {maker.op_type for maker in makers if maker is not None} == {"Sigmoid", "Tanh"}
 
 
 def _clip(graph: OnnxGraph, node: Any) -> Activation | None:

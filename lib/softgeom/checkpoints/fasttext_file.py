@@ -7,7 +7,9 @@ matrix, each behind a byte that says whether it is quantised (fasttext.cc, dicti
 productquantizer.cc of fastText 0.9). A quantised row is put together from centroids, one for every
 few features, times a norm.
 
-A hierarchical softmax has a row for each inner node of a tree, none for a class: it is refused.
+Features are means of rows of the input matrix (or nothing, zero), so that they lie between its
+least and its largest entry. A hierarchical softmax has a row for each inner node of a tree, none
+for a class: it is refused.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from softgeom.checkpoints.activation import Activation
 from softgeom.checkpoints.cursor import Cursor, CutShortError, reading
 from softgeom.checkpoints.opened import Opened, shown
 from softgeom.checkpoints.tensors import ArrayStore
@@ -24,6 +27,7 @@ _MAGIC, _VERSIONS = 793_712_314, (11, 12)
 _OPTIONS = "dim ws epoch minCount neg wordNgrams loss model bucket minn maxn lrUpdateRate".split()
 _TREE, _SUPERVISED = 1, 3  # of the losses, of the models
 _LABEL = 1
+_AT_ONCE = 2**22  # numbers of the input matrix that are looked at together
 _CENTROIDS = 256  # what a code of one byte chooses from
 _PREFIX = "__label__"
 _WHY = "the output matrix; the features are means of rows of the input matrix"
@@ -53,15 +57,19 @@ def open_fasttext(path: Path) -> Opened:
         supervised = options["model"] == _SUPERVISED
         names = _dictionary(cursor, labels=supervised)
         quantised = cursor.number("?")
-        _skip_quantised(cursor) if quantised else _dense(cursor, skipped=True)
+        low, high = _quantised_range(cursor) if quantised else _range(cursor)
         codes = cursor.number("?") and quantised
         W = _quantised(cursor) if codes else _dense(cursor)
         if len(W) != len(names):
             raise CutShortError(f"{len(W)} rows for {len(names)} classes")
+    step = None
+    if np.isfinite([low, high]).all():  # fastText's own mean is rounded to float32
+        step = Activation("mean of rows", min(low, 0.0), max(high, 0.0)).scaled(1 + 1e-6)
     store = ArrayStore({"output": W}, str(path), {"format": "fasttext"})
     return Opened(
         store,
         show=lambda asked: shown(store, asked, ("output", None, _WHY)),
+        activation=step,
         names=lambda classes, _: (names, f"names from the file's own {len(names):,} entries"),
     )
 
@@ -81,12 +89,24 @@ def _dictionary(cursor: Cursor, *, labels: bool) -> list[str]:
     return found
 
 
-def _dense(cursor: Cursor, *, skipped: bool = False) -> np.ndarray:
+def _dense(cursor: Cursor) -> np.ndarray:
     rows, columns = cursor.number("q"), cursor.number("q")
-    if skipped:  # an input matrix may have gigabytes
-        cursor.skip(4 * max(rows, 0) * columns)
-        return np.zeros((0, 0))
     return cursor.array("<f4", rows, columns)
+
+
+def _range(cursor: Cursor) -> tuple[float, float]:
+    """Least and largest entry of a matrix, which may have gigabytes."""
+    rows, columns = cursor.number("q"), cursor.number("q")
+    if min(rows, columns) < 0 or 4 * rows * columns > cursor.left:
+        raise CutShortError(
+            f"{rows} x {columns} numbers are declared where {cursor.left} bytes are left"
+        )
+    low, high, left = np.inf, -np.inf, rows * columns
+    while left:
+        part = cursor.array("<f4", min(left, _AT_ONCE))
+        low, high = float(np.minimum(low, part.min())), float(np.maximum(high, part.max()))
+        left -= len(part)
+    return low, high
 
 
 def _quantised(cursor: Cursor) -> np.ndarray:
@@ -106,14 +126,19 @@ def _quantised(cursor: Cursor) -> np.ndarray:
     return W * part[norms, :1]
 
 
-def _skip_quantised(cursor: Cursor) -> None:
+def _quantised_range(cursor: Cursor) -> tuple[float, float]:
+    """Bounds on the entries of such a matrix: those of the centroids, times a norm."""
     normed = cursor.number("?")
     rows, _, size = cursor.number("q"), cursor.number("q"), cursor.number("i")
     cursor.skip(size)
-    _centroids(cursor)
-    if normed:
-        cursor.skip(rows)
-        _centroids(cursor)
+    parts = _centroids(cursor)
+    low, high = float(min(p.min() for p in parts)), float(max(p.max() for p in parts))
+    if not normed or not rows:
+        return low, high
+    codes = cursor.array("u1", rows)
+    norms = _centroids(cursor)[0][np.unique(codes)]
+    ends = [x * float(norm) for x in (low, high) for norm in (norms.min(), norms.max())]
+    return min(ends), max(ends)
 
 
 def _centroids(cursor: Cursor) -> list[np.ndarray]:
