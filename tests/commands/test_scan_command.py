@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from softgeom.bottleneck import Scan, SoftmaxLayer
+from softgeom.bottleneck.certifying import partial
 from softgeom.bottleneck.verdict_table import read_verdicts
 from softgeom.cli import main
 from softgeom.commands import boundary
@@ -118,3 +119,17 @@ def test_real_layers(real_data, tmp_path) -> None:
     assert main(["scan", str(file), "--out", str(tmp_path)]) == 0
     counts = json.loads((tmp_path / "summary.json").read_text())["counts"]
     assert counts == {"argmaxable": 512, "tied": 0, "unargmaxable": 0, "undecided": 0}
+
+
+def test_verdicts_only_claims_smaller_margins(tmp_path, monkeypatch):
+    """The same verdicts as the whole scan, and of those that win margins that are below its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(partial, "FEWEST", 1000)
+    W = np.random.default_rng(0).normal(size=(2000, 128)).astype(np.float32)
+    np.savez("model.npz", W=W)
+    assert main(["scan", "model.npz", "--out", "whole", "--quiet"]) == 0
+    assert main(["scan", "model.npz", "--verdicts-only", "--out", "part", "--quiet"]) == 0
+    whole, part = (read_verdicts(tmp_path / name / "verdicts.csv") for name in ("whole", "part"))
+    assert list(whole.verdict) == list(part.verdict)
+    assert (part.margin < whole.margin).mean() > 0.8
+    assert main(["verify", "part", "model.npz"]) == 0
