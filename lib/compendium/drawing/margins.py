@@ -1,6 +1,4 @@
-"""Robustness on two rulers (notebook 24): Figure 7.5 with its control, and the gain of every
-lambda.
-"""
+"""Robustness on two rulers (notebook 24), and Figure 7.5 with its control."""
 
 from __future__ import annotations
 
@@ -13,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, ScalarFormatter
 
 from compendium import style
-from compendium.drawing.naming import name_ends
 
 _RULERS = {
     "absolute": ("the paper's measure:\none size for all models", style.BLUE),
@@ -195,67 +192,3 @@ def _draw_ratios(
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter(ScalarFormatter())
     ax.minorticks_off()
-
-
-def draw_gain(
-    gain: pd.DataFrame,
-    multiples: Mapping[str, Sequence[float]],
-    living: Mapping[str, Sequence[int]],
-) -> Figure:
-    """Extra loss of every lambda on both rulers, noise and drift, with 95% intervals over seeds;
-    grey where the models without penalty are no better than unigrams, the headline at the strongest
-    of the `living` levels.
-    """
-    fig, axes = style.figure("page", height=5.4, nrows=2, ncols=2, sharey="row")
-    sweep = gain[gain["group"] == "sweep"]
-    drawn = {}
-    for row, family in enumerate(multiples):
-        for ax, scale in zip(axes[row], _RULERS, strict=True):
-            part = sweep[(sweep["family"] == family) & (sweep["scale"] == scale)]
-            lines = list(part.groupby("penalty_weight"))
-            for number, (weight, line) in enumerate(lines):
-                colour = style.COLOURS[number % len(style.COLOURS)]
-                # side by side, so that intervals can be read
-                x = line["level"] + 0.1 * (number - (len(lines) - 1) / 2)
-                ends = line[["low", "high"]].replace([-np.inf, np.inf], np.nan)
-                ax.vlines(x, ends["low"], ends["high"], color=colour, lw=1.5)
-                ax.plot(x, line["extra_nats"], "o-", color=colour, ms=4)
-                drawn[ax, f"λ = {weight:g}"] = x, line["extra_nats"], colour
-            ax.axhline(0, color="black", lw=1)
-            _shade_dead(ax, living[family], len(multiples[family]))
-            ax.set_xticks(
-                range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]]
-            )
-            ruler = "the baseline's" if scale == "absolute" else "each model's own"
-            ax.set(
-                title=f"{family.capitalize()}, equal {scale} size",
-                xlabel=f"size over {ruler} embeddings",
-            )
-    for ax in axes[:, 0]:
-        ax.set_ylabel("extra loss (nats)\nbelow zero: a gain")
-    named = axes[1, 1]  # where the lines lie apart
-    name_ends(named, {name: line for (ax, name), line in drawn.items() if ax is named}, size=9)
-    top = sweep[(sweep["family"] == "noise") & (sweep["level"] == max(living["noise"], default=0))]
-    said = "At no level of noise can a gain be judged"
-    if len(top):
-        absolute, relative = (top[top["scale"] == scale] for scale in _RULERS)
-        if len(absolute) == 1:
-            weight = f"λ = {absolute['penalty_weight'].item():g}"
-            told, beside = _told(absolute), _told(relative)
-        else:
-            weight = f"of {len(absolute)} penalties"
-            gains, beside = ((one["high"] < 0).sum() for one in (absolute, relative))
-            told = f"{gains} surely gain"
-        said = (
-            f"Under noise {weight} {told} at equal absolute size, {beside} at equal relative size"
-        )
-    style.headline(fig, said)
-    return fig
-
-
-def _told(row: pd.DataFrame) -> str:
-    """What one penalty does to the loss, in words, as far as its interval tells."""
-    if row["low"].item() > 0 or row["high"].item() < 0:
-        extra = row["extra_nats"].item()
-        return f"{'costs' if extra > 0 else 'gains'} {abs(extra):.2f} nats"
-    return "changes nothing surely"
