@@ -116,9 +116,9 @@ def find_blocking_set(
     # a point at which t beats a larger set without i beats the smaller one without i, too
     checker = Checker(layer, features)
     orders = {i: above([[t]], [r for r in rivals if r != i]) for i in rivals}
-    without = [about(checker, reasons[i], order) for i, order in orders.items()]
+    escapes = [about(checker, reasons[i], order) for i, order in orders.items()]
     proof = about(checker, answer, Order([[t], rivals]))
-    return BlockingSet(proof, Answers(layer, features, without))
+    return BlockingSet(proof, Answers(layer, features, escapes))
 
 
 def about(checker: Checker, answer: Answer, order: Order) -> Answer:
