@@ -9,8 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softgeom.bottleneck import SoftmaxLayer, scan
-from softgeom.bottleneck.captives import captive_table, heaviest_captors, smallest_shift
+from softgeom.bottleneck import Ball, SoftmaxLayer, captives, scan
+from softgeom.bottleneck.captives import (
+    captive_table,
+    heaviest_captors,
+    smallest_shift,
+    with_strongest_proofs,
+)
 from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.examples import uniform_layer
@@ -86,6 +91,31 @@ def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned):
     winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
     with pytest.raises(ValueError, match="only an unargmaxable class"):
         smallest_shift(scanned, winner)
+
+
+@pytest.mark.parametrize("astray", [False, True])
+def test_the_strongest_proof_is_the_best_margin(scanned, monkeypatch, astray):
+    held = scanned.counts["unargmaxable"]
+    if astray:  # then each class has a programme of its own
+        monkeypatch.setattr(
+            captives, "solve_batch", lambda _, rows, *__: ((n, None) for n in range(len(rows)))
+        )
+    strongest = with_strongest_proofs(scanned)
+    assert strongest.verify()
+    assert (strongest.table.verdict == scanned.table.verdict).all()
+    assert (strongest.table.method == "strongest").sum() == held
+    for t in captive_table(scanned)["class"]:
+        assert strongest[t].margin == pytest.approx(-smallest_shift(scanned, t), abs=1e-8)
+        assert strongest[t].margin <= scanned[t].margin + 1e-9
+
+
+def test_some_proofs_are_strengthened_and_only_over_a_box(scanned):
+    t, other = captive_table(scanned)["class"].iloc[[0, 1]]
+    some = with_strongest_proofs(scanned, [t])
+    assert [some[t].method, some[other].method] == ["strongest", scanned[other].method]
+    assert with_strongest_proofs(scanned, []).findings == scanned.findings
+    with pytest.raises(ValueError, match="over a box"):
+        with_strongest_proofs(scan(scanned.layer, features=Ball(1.0)))
 
 
 def test_a_cut_layer_has_the_logits_of_the_slice_and_frees_nobody(scanned):

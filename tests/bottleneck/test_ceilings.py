@@ -447,3 +447,25 @@ def test_sums_that_overflow_prove_nothing() -> None:
     assert certifier.ceilings(np.zeros((1, 2)), at, at)[0].tolist() == [1.0]
     target = Target(np.arange(100), np.ones(100))
     assert certifier.floors(np.zeros((1, 2)), [target], at)[0].tolist() == [0.0]
+
+
+@pytest.mark.parametrize("name", ["box", "uneven box"])
+def test_sharpened_bounds_meet_at_the_best_point_and_say_who_was_in_doubt(name):
+    rng, features = np.random.default_rng(31), SETS[name]
+    for _ in range(6):
+        layer = draw_layer(rng)
+        loose = ceilings(layer, features=features, gap=0.5)
+        sharp = loose.sharpened([0, 3])
+        assert sharp.verify()
+        assert sharp.ceiling[[0, 3]] == pytest.approx(sharp.reached[[0, 3]], rel=1e-7)
+        start = np.mean(features.bounds(DIMENSION), axis=0)
+        for t in (0, 3):
+            best = math.exp(best_by_scipy(layer, features, t, start))
+            assert sharp.ceiling[t] == pytest.approx(best, rel=1e-6)
+        others = [1, 2, 4, 5, 6]
+        assert (sharp.ceiling[others] == loose.ceiling[others]).all()
+        for level in (0.1, 0.5):
+            assert len(loose.in_doubt(level)) == loose.counts(level)["in doubt"]
+    assert len(ceilings(layer, [2], features=features).sharpened([0])) == 1
+    with pytest.raises(ValueError, match="over a box"):
+        ceilings(layer, [0], features=Ball(1.0)).sharpened([0])

@@ -2,7 +2,9 @@
 can be ranked.
 
 *Captors* i with weights l_i >= 0 prove that at every x of the set some captor scores at least as
-high as the class, since their weighted mean does. A proof need not be the only one.
+high as the class, since their weighted mean does. A proof need not be the only one, and which one a
+scan finds first hangs on how a processor rounds. The *strongest*, whose bound on the margin is the
+margin itself, is the same everywhere.
 
 *The least raise of its bias.* A shift s of b_t raises every margin of class t by s, so that the
 class is argmaxable from s > -g_t on, with its best margin g_t = max over the box of min over i of
@@ -16,7 +18,8 @@ the remaining layer, its witness shows the rank that it has there among all clas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -27,6 +30,8 @@ from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Captors, Comparisons, Witness
+from softgeom.bottleneck.problem import make_problem, proofs_of
+from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batch
 from softgeom.bottleneck.proving.lp import TOLERANCE, MarginProgramme
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
@@ -61,30 +66,83 @@ def captive_table(scan: Scan, named: int = 3) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["class", "token", "certified_margin", "captors", "heaviest"])
 
 
+def with_strongest_proofs(scan: Scan, classes: Iterable[int] | None = None) -> Scan:
+    """A scan over a box with the strongest proof of each captive, or of those of ``classes``: the
+    captors of the programme with all rivals, at most d + 1. ValueError if the features are no box.
+    """
+    chosen = [f.index for f in scan.findings if isinstance(f.evidence, Captors)]
+    if classes is not None:
+        chosen = sorted({*chosen} & {int(t) for t in classes})
+    problem = make_problem(scan.layer, _demand_box(scan))
+    found: dict[int, Captors] = {}
+    if chosen:
+        rows, bias = problem.rows(np.array(chosen)), problem.b[chosen]
+        everybody = problem.rows(np.arange(problem.classes), np.float64)
+        programme = SharedProgramme(everybody, problem.b, *problem.box)
+        # the basis of the class nearest to the median serves all of them (shared_basis.py)
+        middle = int(((rows - np.median(rows, axis=0)) ** 2).sum(axis=1).argmin())
+        itself = np.array(chosen)
+        here = slice(middle, middle + 1)
+        [(_, first)] = solve_batch(programme, rows[here], bias[here], itself[here])
+        start = None if first is None else first.basic
+        for n, vertex in solve_batch(programme, rows, bias, itself, start):
+            t = chosen[n]
+            if vertex is not None and _lead(scan, t, vertex.z).min() >= vertex.value - TOLERANCE:
+                found[t] = Captors(vertex.positions, vertex.weights)
+            else:  # prices in single precision went astray
+                found[t] = _best_margin(scan, t)[1]
+    proofs = proofs_of(problem, found)
+    findings = [
+        replace(f, evidence=proofs[f.index][0], margin=proofs[f.index][1], method="strongest")
+        if f.index in proofs
+        else f
+        for f in scan.findings
+    ]
+    return replace(scan, findings=findings)
+
+
 def smallest_shift(scan: Scan, index: int) -> float:
     """``-g_t`` of an unargmaxable class of a scan over a box: a larger raise of its bias frees it,
     a smaller one does not. ValueError if the class is not unargmaxable in this scan, or its
     features are no box. RuntimeError if the working set does not close.
     """
-    evidence = scan.evidence(index)
-    if not isinstance(evidence, Captors):
+    if not isinstance(evidence := scan.evidence(index), Captors):
         what = f"Class {index} is {evidence.verdict}"
         raise ValueError(f"{what}: only an unargmaxable class can be freed.")
+    _demand_box(scan)
+    return -_best_margin(scan, index)[0]
+
+
+def _demand_box(scan: Scan) -> Box:
     if not isinstance(scan.features, Box):
-        raise ValueError("The smallest shift is over a box; this scan's features are another set.")
+        raise ValueError("A best margin is over a box; this scan's features are another set.")
+    return scan.features
+
+
+def _lead(scan: Scan, index: int, x: Floats) -> Floats:
+    """By how much the class leads each other (C,) at x; infinite for itself."""
+    W, b = scan.layer.W, scan.layer.bias.astype(np.float64)
+    lead = (W[index].astype(np.float64) - W) @ x + b[index] - b
+    lead[index] = np.inf
+    return lead
+
+
+def _best_margin(scan: Scan, index: int) -> tuple[float, Captors]:
+    """The best margin of a captive over the box, and the captors that prove it."""
     W, b = scan.layer.W.astype(np.float64), scan.layer.bias.astype(np.float64)
-    low, high = scan.features.bounds(scan.layer.dimension)
-    D, c = W[index] - W, b[index] - b
-    programme, fresh = MarginProgramme(low, high), evidence.rivals
+    evidence = scan.evidence(index)
+    assert isinstance(evidence, Captors)
+    programme = MarginProgramme(*_demand_box(scan).bounds(scan.layer.dimension))
+    fresh = evidence.rivals
     for _ in range(_ROUNDS):
         fresh = np.setdiff1d(fresh, programme.rivals)
-        programme.add(fresh, D[fresh], c[fresh])
-        x, margin, _ = programme.solve()
-        gap = D @ x + c
-        gap[index] = np.inf
-        if gap.min() >= margin - TOLERANCE:
-            return -float(margin)
-        fresh = np.argsort(gap)[:_FRESH]
+        programme.add(fresh, W[index] - W[fresh], b[index] - b[fresh])
+        x, margin, weights = programme.solve()
+        lead = _lead(scan, index, x)
+        if lead.min() >= margin - TOLERANCE:
+            held = weights > 0
+            return float(margin), Captors(programme.rivals[held], weights[held])
+        fresh = np.argsort(lead)[:_FRESH]
     raise RuntimeError(f"class {index}: the working set did not close in {_ROUNDS} rounds.")
 
 

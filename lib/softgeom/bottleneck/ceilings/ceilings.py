@@ -34,7 +34,7 @@ from softgeom.bottleneck.blocks import block_path, finished
 from softgeom.bottleneck.ceilings import ceilings_file
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descents, Program, make_program
-from softgeom.bottleneck.ceilings.polish import polish
+from softgeom.bottleneck.ceilings.polish import best_in_box, polish
 from softgeom.bottleneck.certifying.evidence_file import DAMAGE, identity, read_members
 from softgeom.bottleneck.problem import chosen_classes, make_problem
 from softgeom.bottleneck.searching.ascent import far_points
@@ -90,6 +90,30 @@ class Ceilings:
             raise ValueError(f"A probability to reach lies above 0 and is at most 1, not {at}.")
         reach, never = int((self.reached >= at).sum()), int((self.ceiling < at).sum())
         return {"reach": reach, "never": never, "in doubt": len(self) - reach - never}
+
+    def in_doubt(self, at: float) -> Ints:
+        """The classes that what is reached and what is proven leave open at a probability."""
+        return self.classes[(self.reached < at) & (at <= self.ceiling)]
+
+    def sharpened(self, classes: ArrayLike) -> Ceilings:
+        """The same with the best points of some of its classes, over a box: there ``ceiling`` and
+        ``reached`` agree to rounding, on every machine. ValueError if the features are no box.
+        """
+        if not isinstance(self.features, Box):
+            raise ValueError("Ceilings are sharpened over a box; these features are another set.")
+        low, high = self.features.bounds(self.layer.dimension)
+        which = np.flatnonzero(np.isin(self.classes, classes))
+        pairs = zip(self.classes[which].tolist(), self.at[which].tolist(), strict=True)
+        best = [best_in_box(self.layer, t, self.points[n], low, high) for t, n in pairs]
+        if not best:
+            return self
+        points, own = np.array(best), np.arange(len(best))
+        proven = _bounds(self.layer, self.features, points, self.classes[which], own)
+        at, ceiling, reached = self.at.copy(), self.ceiling.copy(), self.reached.copy()
+        at[which] = len(self.points) + own
+        ceiling[which], reached[which] = proven
+        points = np.concatenate([self.points, points])
+        return replace(self, points=points, at=at, ceiling=ceiling, reached=reached)
 
     def verify(self) -> bool:
         """Recompute every bound from layer and points alone; ValueError at the first class that
@@ -246,10 +270,17 @@ def ceiling_block(task: _Task, classes: Ints) -> Part:
         path = block_path(task.checkpoint, task.key, options, task.features, classes)
         sizes: Any = {"n": len(classes), "d": task.layer.dimension}
         points, at = finished(path, partial(_read_block, **sizes), work, _write_block)
-    ceiling, reached = Certifier(task.layer, task.features).ceilings(points, classes, at)
-    # what is written holds on any machine: its rounding may differ by a few units
-    ceiling = np.minimum(1.0, ceiling * (1 + MACHINES))
-    return points, at, ceiling, reached * (1 - MACHINES)
+    return points, at, *_bounds(task.layer, task.features, points, classes, at)
+
+
+def _bounds(
+    layer: SoftmaxLayer, features: FeatureSet, points: Array, classes: Ints, at: Ints
+) -> tuple[Floats, Floats]:
+    """What points prove for classes (n,), to be written: it holds on any machine, whose rounding
+    may differ by a few units.
+    """
+    ceiling, reached = Certifier(layer, features).ceilings(points, classes, at)
+    return np.minimum(1.0, ceiling * (1 + MACHINES)), reached * (1 - MACHINES)
 
 
 def _search(task: _Task, classes: Ints) -> tuple[Array, Ints]:
