@@ -83,11 +83,12 @@ def best_in_box(layer: SoftmaxLayer, t: int, x: Floats, low: Floats, high: Float
         for _ in range(HALVINGS):
             there = np.clip(x + length * step, low, high)
             state = _state(W, b, t, there)
-            # near the end the loss is flat to rounding, while its slope still falls
-            flat = abs(state[0] - loss) <= FLAT * abs(loss)
-            if state[0] < loss - FLAT * abs(loss) or (
-                flat and np.abs(state[1][free]).max() < np.abs(r[free]).max()
-            ):
+            if abs(state[0] - loss) <= FLAT * abs(loss):
+                # flat to rounding: go on only while the slope still falls
+                if np.abs(state[1][free]).max() >= 0.5 * np.abs(r[free]).max():
+                    return x
+                break
+            if state[0] < loss:
                 break
             length /= 4
         else:
