@@ -35,6 +35,7 @@ from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batc
 from softgeom.bottleneck.proving.lp import TOLERANCE, MarginProgramme
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
+from softgeom.threads import one_thread
 
 _ROUNDS = 60  # of the working set; captors are a good start, so that a few suffice
 _FRESH = 128  # rivals that join at a time
@@ -66,6 +67,7 @@ def captive_table(scan: Scan, named: int = 3) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["class", "token", "certified_margin", "captors", "heaviest"])
 
 
+@one_thread()
 def with_strongest_proofs(scan: Scan, classes: Iterable[int] | None = None) -> Scan:
     """A scan over a box with the strongest proof of each captive, or of those of ``classes``: the
     captors of the programme with all rivals, at most d + 1. ValueError if the features are no box.

@@ -40,6 +40,7 @@ from softgeom.bottleneck.problem import chosen_classes, make_problem
 from softgeom.bottleneck.searching.ascent import far_points
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.parallel import Backend, run_blocks
+from softgeom.threads import one_thread
 from softgeom.writing import whole
 
 GAP = 0.03  # nats between what is attained and what is proven: a ceiling to three per cent
@@ -95,6 +96,7 @@ class Ceilings:
         """The classes that what is reached and what is proven leave open at a probability."""
         return self.classes[(self.reached < at) & (at <= self.ceiling)]
 
+    @one_thread()
     def sharpened(self, classes: ArrayLike) -> Ceilings:
         """The same with the best points of some of its classes, over a box: there ``ceiling`` and
         ``reached`` agree to rounding, on every machine. ValueError if the features are no box.
