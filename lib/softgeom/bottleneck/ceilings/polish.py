@@ -85,7 +85,7 @@ def best_in_box(layer: SoftmaxLayer, t: int, x: Floats, low: Floats, high: Float
             state = _state(W, b, t, there)
             if abs(state[0] - loss) <= FLAT * abs(loss):
                 # flat to rounding: go on only while the slope still falls
-                if np.abs(state[1][free]).max() >= 0.5 * np.abs(r[free]).max():
+                if np.abs(state[1][free]).max() >= np.abs(r[free]).max():
                     return x
                 break
             if state[0] < loss:
