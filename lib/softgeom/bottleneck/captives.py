@@ -90,10 +90,14 @@ def with_strongest_proofs(scan: Scan, classes: Iterable[int] | None = None) -> S
         for n, vertex in solve_batch(programme, rows, bias, itself, start):
             t = chosen[n]
             if vertex is not None and _lead(scan, t, vertex.z).min() >= vertex.value - TOLERANCE:
+                # its inverse was updated at every pivot: the weights of a fresh one prove more
+                target = np.append(rows[n].astype(np.float64), 1.0)
+                inverse = programme.invert(vertex.basic)[0]
+                vertex = programme.vertex(vertex.basic, inverse, target, float(bias[n]))
                 found[t] = Captors(vertex.positions, vertex.weights)
-            else:  # prices in single precision went astray
-                found[t] = _best_margin(scan, t)[1]
     proofs = proofs_of(problem, found)
+    # where prices in single precision went astray, or weights are no proof
+    proofs |= proofs_of(problem, {t: _best_margin(scan, t)[1] for t in chosen if t not in proofs})
     findings = [
         replace(f, evidence=proofs[f.index][0], margin=proofs[f.index][1], method="strongest")
         if f.index in proofs
