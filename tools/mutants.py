@@ -69,7 +69,6 @@ TRUSTED = (  # what docs/trust.md trusts
 MODULES = (
     *TRUSTED,
     f"{HOME}/searching/twins.py",
-    f"{HOME}/searching/partial.py",
     f"{HOME}/asking/experts.py",
     f"{HOME}/proving/decide.py",
     f"{HOME}/blocks.py",

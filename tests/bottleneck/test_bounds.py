@@ -285,7 +285,8 @@ def test_the_error_of_an_inverse_covers_its_roundings(seed: int) -> None:
     rng = np.random.default_rng(seed)
     A, R = unimodular(rng, 4)
     A_error = rng.integers(0, 9, (4, 4)) * 2.0**-55
-    rows = (gamma(8) * Fraction(float(row)) for row in (np.abs(A) @ np.abs(R)).sum(axis=1))
+    least = gamma(8) + gamma(5)
+    rows = (least * Fraction(float(row)) for row in (np.abs(A) @ np.abs(R)).sum(axis=1))
     most = (gamma(14) * Fraction(float(row)) for row in (np.abs(A) @ np.abs(R)).sum(axis=1))
     blurred = [Fraction(float(row)) for row in (A_error @ np.abs(R)).sum(axis=1)]
     bound = Fraction(identity_error(A, A_error, R))
@@ -526,6 +527,20 @@ def test_only_other_classes_of_the_layer_are_weighed() -> None:
         np.array([-Fraction(w) for w in weights]),
     ):
         assert certify_captivity(layer, Unbounded(), 0, rivals, none) == np.inf
+
+
+def test_a_claim_about_weights_is_proven_or_not() -> None:
+    """Weights in any unit, which only nearly solve the system; a column that all rows share."""
+    layer, weights = simplex_layer()
+    layer = SoftmaxLayer(np.column_stack([layer.W, np.full(5, 7.0)]))
+    own, rivals = np.zeros(4, int), np.arange(1, 5)
+    for unit in (2.0**-900 / 3, 1 / 3, 2.0**900 / 3):
+        given = (layer, Unbounded(), own, rivals, weights * unit)
+        assert certify_comparisons(*given) == 0
+        assert prove_comparisons(*given, 0.0)
+        for margin in (-np.inf, -1.0, 1.0, np.inf, np.nan):
+            assert not prove_comparisons(*given, margin)
+    assert not prove_comparisons(layer, Unbounded(), own, rivals, -weights, 0.0)
 
 
 def test_weights_are_finite_and_some_comparisons_have_one() -> None:

@@ -122,7 +122,9 @@ def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatc
                 Scan(layer, found.features, findings).verify()
 
 
-@pytest.mark.parametrize("spoilt", ["a loser", "outside the box", "nan"])
+@pytest.mark.parametrize(
+    "spoilt", ["a loser", "outside the box", "nan", "less than a float outside"]
+)
 def test_a_scan_by_parts_is_verified_and_its_forgery_refused(spoilt: str, monkeypatch) -> None:
     monkeypatch.setattr(partial, "FEWEST", 1000)
     monkeypatch.setattr(kernel, "MANY", 1000)
@@ -137,6 +139,13 @@ def test_a_scan_by_parts_is_verified_and_its_forgery_refused(spoilt: str, monkey
         "a loser": found.findings[8].evidence.point,
         "outside the box": found.findings[7].evidence.point * 2,
         "nan": np.full(128, np.nan, np.float32),
+        "less than a float outside": np.array(
+            [
+                Fraction(100) + Fraction(1, 10**30),
+                *map(Fraction, map(float, found.findings[7].evidence.point[1:])),
+            ],
+            dtype=object,
+        ),
     }[spoilt]
     findings = list(found.findings)
     findings[7] = Finding(7, Witness(point), "look", 0, 1.0, 1.0)
