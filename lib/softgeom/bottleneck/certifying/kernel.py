@@ -204,10 +204,11 @@ def _proven_points(
     classes, claimed = np.array([f.index for f in won], np.intp), np.array([f.margin for f in won])
     points = [f.evidence.point for f in won]  # type: ignore[union-attr]
     margins = np.full(len(won), -np.inf)
-    narrow = [n for n, point in enumerate(points) if look is not None and checker.is_narrow(point)]
-    if look is not None and narrow:
-        stacked = np.stack([points[n] for n in narrow])
-        margins[narrow] = certify_by(checker, look, stacked, classes[narrow])
+    if look is not None:
+        narrow = [n for n, point in enumerate(points) if checker.is_narrow(point)]
+        if narrow:
+            stacked = np.stack([points[n] for n in narrow])
+            margins[narrow] = certify_by(checker, look, stacked, classes[narrow])
     left = np.flatnonzero(~(margins >= claimed))
     some = [points[n] for n in left]
     margins[left] = checker.certify_many(some, classes[left], claimed[left])
