@@ -133,7 +133,8 @@ def test_a_recogniser_in_use_is_dropped(
     counts = verify_folder(tmp_path / "scan", load_head(path).layer).counts
     assert (counts["unargmaxable"], counts["undecided"]) == (int(lost), 0)
     (tmp_path / "layer.npz").write_bytes(_downloaded(tab, "Download the layer"))
-    tool("check_evidence", tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
+    files = (tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
+    tool("check_evidence", *files, "--sample", "50")  # of each verdict: all take a minute
 
 
 def test_the_form_asks_for_what_a_normalisation_has(address, open_tab, screenshot, tmp_path):

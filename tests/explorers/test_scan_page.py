@@ -148,18 +148,6 @@ def test_verdicts_are_the_library_s_or_undecided(undecided, features, bias, dime
         assert undecided(planted(rng, 40, dimension, bias=bias, dtype=dtype), features) <= 2
 
 
-def test_captives_that_are_copies_but_for_their_last_digits_are_decided(dropped, tmp_path):
-    """As training leaves rows that it never moved: no basis tells such rivals apart."""
-    rng = np.random.default_rng(2)
-    W, b = rng.normal(size=(600, 32)), 0.1 * rng.normal(size=600)
-    W[:20] = W[20:].mean(axis=0) + 1e-8 * rng.normal(size=(20, 32))
-    b[:20] = -0.2
-    layer = SoftmaxLayer(W, b)
-    counts = dropped(npz(layer), "copies.npz", Box(100.0))["counts"]
-    assert counts == {"argmaxable": 580, "unargmaxable": 20, "tied": 0, "undecided": 0}
-    assert verify_folder(tmp_path / "scan", layer).scanned == 600
-
-
 GAIN, SHIFT = np.array([0.5, 1.5, -0.75, 2.0, 0.3]), np.array([0.1, -0.4, 0.0, 0.25, 0.05])
 
 
