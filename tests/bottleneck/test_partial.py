@@ -32,16 +32,17 @@ def exact_margin(layer: SoftmaxLayer, x: np.ndarray, t: int) -> Fraction:
     return logit(t) - max(logit(i) for i in range(layer.classes) if i != t)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 5),
-    st.sampled_from([1e-20, 1e-3, 1.0, 1e6]),
+    st.sampled_from([1e-44, 1e-20, 1e-3, 1.0, 1e6, 1e30]),
+    st.sampled_from([1e-44, 1e-20, 1.0, 1.0, 1.0, 1e8, 1e30]),
     st.sampled_from(["apart", "ties", "near ties", "far from the origin"]),
-    st.sampled_from([0.0, 1e-6, 0.3, 1e3]),
+    st.sampled_from([0.0, 1e-6, 0.3, 1e3, "scaled", "nearly dependent"]),
 )
 def test_a_bound_is_below_the_margin_in_fractions(
-    seed: int, d: int, size: float, kind: str, skew: float
+    seed: int, d: int, size: float, far: float, kind: str, skew: float | str
 ) -> None:
     """Also with directions that are not orthonormal, and where margins hang on the last bits."""
     rng = np.random.default_rng(seed)
@@ -51,19 +52,77 @@ def test_a_bound_is_below_the_margin_in_fractions(
         (W * size).astype(np.float32), (rng.integers(-2, 3, 7) * size).astype(np.float32)
     )
     k = int(rng.integers(1, d + 1))
-    Q = np.linalg.qr(rng.normal(size=(d, d)))[0][:, :k] + skew * rng.normal(size=(d, k)) / d
+    Q = np.linalg.qr(rng.normal(size=(d, d)))[0][:, :k]
+    if skew == "scaled":
+        Q *= rng.choice([1e-3, 0.5, 3.0], k)
+    elif skew == "nearly dependent":
+        Q = Q[:, :1] + 1e-5 * Q
+    else:
+        Q += float(skew) * rng.normal(size=(d, k)) / d
     classes = np.arange(7)
     points = (
         W * rng.choice([1e-3, 1.0, 50.0]) + rng.normal(size=(7, d)) * rng.choice([0.0, 1.0])
-    ).astype(np.float32)
+    ) * far
+    points = points.astype(np.float32)
     for t, bound in enumerate(PartialLook(layer, Q).margins(points, classes).tolist()):
-        assert bound <= exact_margin(layer, points[t], t)
+        if bound != -np.inf:
+            assert Fraction(bound) <= exact_margin(layer, points[t], t)
+
+
+DENORMAL = 2.0**-149  # the smallest float32
+ALONG, ACROSS = np.array([[np.cos(0.9), np.sin(0.9)], [-np.sin(0.9), np.cos(0.9)]])
+TIGHT = {  # one of the tied rows, the point, the directions, and the bias of the tied
+    "a sum rounded down": ([1e9, 0.9e9 * 2**-24], [1e9, 1e9], np.eye(2), 0.0),
+    "a bias rounds the product away": ([2.0**-25], [1.0], np.eye(1), 1.0),
+    "a product vanishes": ([1e-30], [1e-30], np.eye(1), 0.0),
+    "y is rounded down": (1e30 * ALONG, [DENORMAL, DENORMAL], ALONG[:, None], 0.0),
+    "what is left of x vanishes": (
+        1e30 * ACROSS, [3 * DENORMAL, 4 * DENORMAL], ALONG[:, None], 0.0
+    ),
+    "what is left of the row vanishes": (
+        [3 * DENORMAL, 4 * DENORMAL], 1e30 * ACROSS, ALONG[:, None], 0.0
+    ),
+    "what is left of both is multiplied and rounded down": (
+        [2.0**-14, 0x10492 / 2**16, 0x1067BA8 / 2**24],
+        [0x1BF009 / 2**34, 0x10492 / 2**16, 0x1067BA8 / 2**24],
+        np.eye(3, 1),
+        0x1EAD6CC / 2**48,
+    ),
+    "directions too short": ([1.0], [1.0], np.array([[0.5]]), 0.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TIGHT)
+def test_a_tie_that_one_rounding_would_break_stays_one(case: str) -> None:
+    """Rows w, w, -w, -w and 0, so that their mean is 0: class 0 is not ahead of its twin, and would
+    be ahead of the bound on it if that lacked the one term which covers this.
+    """
+    w, x, Q, bias = TIGHT[case]
+    rows = np.multiply.outer([1.0, 1.0, -1.0, -1.0, 0.0], w).astype(np.float32)
+    layer = SoftmaxLayer(rows, np.array([bias, bias, 0, 0, 0], np.float32))
+    point = np.array(x, np.float32)
+    assert exact_margin(layer, point, 0) == 0
+    assert -np.inf < PartialLook(layer, Q).margins(point[None], np.array([0]))[0] <= 0
+
+
+def test_a_bound_that_may_overflow_on_its_way_certifies_nothing() -> None:
+    """Its terms add up to less than the largest float32, but rounded one by one to more."""
+    x = np.array([1.0] + 12 * [np.sqrt(0.51 * 2**-24)], np.float32)
+    largest = float(np.finfo(np.float32).max)
+    row = (x * (largest * (1 - 1e-7) / float(x.astype(float) @ x))).astype(np.float32)
+    assert np.linalg.norm(row.astype(float)) * np.linalg.norm(x.astype(float)) < largest
+    layer = SoftmaxLayer(np.stack([row, -row]))
+    bounds = PartialLook(layer, np.eye(13)).margins(np.stack([x, -x]), np.arange(2))
+    for t, bound in enumerate(bounds.tolist()):
+        assert bound == -np.inf or Fraction(bound) <= exact_margin(layer, x * (1 - 2 * t), t)
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(size: float) -> None:
+@pytest.mark.parametrize(("d", "k"), [(20, 16), (3, 2)])
+def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(
+    d: int, k: int, size: float
+) -> None:
     """Rows in their span, exactly: the columns still hold what three products with Q may lose."""
-    d, k = 20, 16
     half = size * np.random.default_rng(0).normal(size=(4, d)) * (np.arange(d) < k)
     layer = SoftmaxLayer(np.concatenate([half, -half]).astype(np.float32))
     look = PartialLook(layer, np.eye(d, k))
