@@ -83,7 +83,7 @@ def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_tol
 
 
 def test_tokens_that_do_not_repeat_are_refused(anatomy):
-    with pytest.raises(ValueError, match="no text of 5 and its repetition"):
+    with pytest.raises(ValueError, match="not a text of 5 and its repetition"):
         head_scores(anatomy, torch.arange(11)[None], 5)
 
 
