@@ -72,7 +72,10 @@ def test_a_bound_is_below_the_margin_in_fractions(
 DENORMAL = 2.0**-149  # the smallest float32
 ALONG, ACROSS = np.array([[np.cos(0.9), np.sin(0.9)], [-np.sin(0.9), np.cos(0.9)]])
 TIGHT = {  # one of the tied rows, the point, the directions, and the bias of the tied
-    "a sum rounded down": ([1e9, 0.9e9 * 2**-24], [1e9, 1e9], np.eye(2), 0.0),
+    "a product and two sums rounded down": (
+        [2**30 + 2047 * 2**7, 2.4e-4 * 2**30], [2**30 + 2047 * 2**7, 2.4e-4 * 2**30],
+        np.eye(2, 1), 5.8e-8 * 2**60,
+    ),
     "a bias rounds the product away": ([2.0**-25], [1.0], np.eye(1), 1.0),
     "a product vanishes": ([1e-30], [1e-30], np.eye(1), 0.0),
     "y is rounded down": (1e30 * ALONG, [DENORMAL, DENORMAL], ALONG[:, None], 0.0),
