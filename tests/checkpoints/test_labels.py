@@ -103,7 +103,41 @@ def test_a_dictionary_that_numbers_from_one_leaves_class_0_to_the_blank(tmp_path
     (tmp_path / "model.npz").touch()
     names, how = labels_beside(tmp_path / "model.npz", 6)
     assert names == (BLANK, *FIVE)
-    assert how == "names from vocab.json beside the model"
+    assert "numbered from 1: the blank comes first; they begin <blank> a b c d)" in how
+
+
+def test_names_numbered_from_one_for_each_class_are_shifted_and_it_is_said(tmp_path):
+    (tmp_path / "vocab.json").write_text(json.dumps(dict(zip(FIVE, range(1, 6), strict=True))))
+    names, how = read_labels(tmp_path / "vocab.json", 5)
+    assert names == tuple(FIVE)
+    assert "numbered from 1: class 0 is the first; they begin a b c d e)" in how
+
+
+@pytest.mark.parametrize("own", ["<blank>", "blank", "[BLANK]", "<ctc_blank>", "<blk>"])
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_list_with_its_own_blank_lacks_spaces_alone(own, missing):
+    fitted, how = fit_labels([own, *FIVE], 6 + missing, "list")
+    assert list(fitted) == [own, *FIVE] + [" "] * missing
+    assert f"they begin {own} a b c d)" in how
+
+
+def test_names_with_a_blank_at_their_end_are_not_moved():
+    with pytest.raises(LabelsError, match="has 6 names for 7 classes"):
+        fit_labels([*FIVE, "<blank>"], 7, "list")
+
+
+@pytest.mark.parametrize("classes", [5, 6, 7, 8])
+def test_a_line_feed_at_the_end_is_no_name(tmp_path, classes):
+    (tmp_path / "with.txt").write_text("\n".join(FIVE) + "\n")
+    (tmp_path / "without.txt").write_text("\n".join(FIVE))
+    both = (read_labels(tmp_path / name, classes)[0] for name in ("with.txt", "without.txt"))
+    first, second = both
+    assert first == second
+    assert "" not in first
+
+
+def test_the_last_of_c_names_may_be_empty():
+    assert fit_labels([*FIVE, ""], 6, "list") == ((*FIVE, ""), "")
 
 
 def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path):

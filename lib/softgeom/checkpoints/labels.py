@@ -3,9 +3,10 @@ that fits.
 
 A list of C names is taken as it is. The networks that read text lines (CTC) have one class more
 than their dictionary has lines, the blank, which comes first, or two, where the space comes last as
-well, or three, where two spaces do. The layout that is taken is said, with the first names. Any
-other length would give classes names that are not theirs: it is refused, unless the caller confirms
-that the names begin at class 0.
+well, or three, where two spaces do; a list that begins with its own blank lacks spaces alone. Names
+that are numbered from 1 leave class 0 to the blank, or are one too high where there are C. The
+layout that is taken is said, with the first names. Any other length would give classes names that
+are not theirs: it is refused, unless the caller confirms that the names begin at class 0.
 
 Files: one name a line; JSON with a vocabulary, `id2label`, or any list of C strings in it; a pickle
 of plain data; a Python file with a literal list of strings (`charsets.py:NAME` where it has
@@ -32,6 +33,11 @@ _LAYOUTS = {
     2: ("two names fewer than classes: the blank comes first, the space last", 1),
     3: ("three names fewer than classes: the blank comes first, two spaces last", 2),
 }
+_OWN_BLANKS = {
+    1: ("one name fewer than classes, with a blank: the space comes last", 1),
+    2: ("two names fewer than classes, with a blank: two spaces come last", 2),
+}
+_A_BLANK = re.compile(r"[\W_]*(ctc[\W_]*)?(blank|blk)[\W_]*", re.IGNORECASE)
 _SHOWN = 5  # names by which a reader sees whether the layout is right
 _BESIDE = re.compile(r"label|class|char|vocab|dict|keys|token|config|names", re.IGNORECASE)
 _LOOKED_AT = 40  # files beside a model
@@ -79,7 +85,8 @@ def _given(tokens: Any, classes: int, confirmed: bool) -> tuple[Sequence[str], s
         numbered = next(_lists_of_names(_plain_keys(tokens), 0), None)
         if not isinstance(numbered, dict):
             raise ValueError("tokens is a mapping, but neither from token to number nor back.")
-        return _by_number(numbered, classes, "tokens", confirmed=confirmed), "names as given"
+        named, how = _by_number(numbered, classes, "tokens", confirmed=confirmed)
+        return named, f"names as given{how}"
     if isinstance(tokens, Set) or not isinstance(tokens, Iterable):
         raise ValueError(
             f"tokens is a {type(tokens).__name__}, which gives no order of classes: pass a "
@@ -113,9 +120,15 @@ def read_labels(
         raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
     names = _parsed(path, classes)
     if isinstance(names, dict):
-        return _by_number(names, classes, path, confirmed=confirmed), f"names from {path.name}"
-    fitted, how = fit_labels(names, classes, str(path), confirmed=confirmed)
+        fitted, how = _by_number(names, classes, path, confirmed=confirmed)
+    else:
+        fitted, how = fit_labels(names, classes, str(path), confirmed=confirmed)
     return fitted, f"names from {path.name}{how}"
+
+
+def lines(text: str) -> list[str]:
+    """Its lines; a line feed at the end ends the last one and begins none."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def read_tokens(path: Path, classes: int, *, confirmed: bool = False) -> tuple[str, ...]:
@@ -124,8 +137,8 @@ def read_tokens(path: Path, classes: int, *, confirmed: bool = False) -> tuple[s
     """
     names = _parsed(path, classes)
     if not isinstance(names, dict):
-        names = dict(enumerate(names[:-1] if names and names[-1] == "" else names))
-    return _by_number(names, classes, path, confirmed=confirmed)
+        names = dict(enumerate(names))
+    return _by_number(names, classes, path, confirmed=confirmed)[0]
 
 
 def fit_labels(
@@ -133,16 +146,15 @@ def fit_labels(
 ) -> tuple[tuple[str, ...], str]:
     """C names from a list, with the additions of CTC networks; see `read_labels`."""
     names = list(names)
-    if names and names[-1] == "" and len(names) + 2 > classes:
-        names.pop()  # the file ends with a line break
     missing = classes - len(names)
     if missing == 0:
         return tuple(names), ""
-    if names and missing in _LAYOUTS:
-        said, spaces = _LAYOUTS[missing]
-        fitted = (BLANK, *names, *[" "] * spaces)
-        shown = " ".join(plain(name, 20) for name in fitted[:_SHOWN])
-        return fitted, f" ({said}; they begin {shown})"
+    own = bool(names) and bool(_A_BLANK.fullmatch(names[0]))
+    layouts = _OWN_BLANKS if own else _LAYOUTS
+    if names and missing in layouts and (own or not _A_BLANK.fullmatch(names[-1])):
+        said, spaces = layouts[missing]
+        fitted = (*[BLANK][own:], *names, *[" "] * spaces)
+        return fitted, f" ({said}; {_beginning(fitted)})"
     if not confirmed:
         raise LabelsError(
             f"{label} has {len(names)} names for {classes} classes, and a blank before and one or "
@@ -152,6 +164,10 @@ def fit_labels(
         )
     padded = names[:classes] + [f"<unused {index}>" for index in range(len(names), classes)]
     return tuple(padded), f" ({len(names)} names for {classes} classes, taken as confirmed)"
+
+
+def _beginning(names: Sequence[str]) -> str:
+    return "they begin " + " ".join(plain(name, 20) for name in names[:_SHOWN])
 
 
 def labels_beside(model: Path, classes: int) -> tuple[tuple[str, ...], str] | None:
@@ -226,19 +242,24 @@ def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[st
 
 def _by_number(
     names: dict[int, str], classes: int, path: Path | str, *, confirmed: bool
-) -> tuple[str, ...]:
-    """Ids are written down: what has none is a padding row."""
+) -> tuple[tuple[str, ...], str]:
+    """Ids are written down: what has none is a padding row; and the layout where it is another."""
     if any(index < 0 for index in names):
         raise ValueError(f"{path} is not a vocabulary: it numbers a class {min(names)}.")
+    if names.keys() == set(range(1, classes + 1)):
+        fitted = tuple(names[index] for index in range(1, classes + 1))
+        return fitted, f" (numbered from 1: class 0 is the first; {_beginning(fitted)})"
     beyond = [index for index in names if index >= classes]
     if beyond and not confirmed:
         raise LabelsError(
-            f"{path} names class {max(beyond)}, but the layer has {classes} classes: it belongs to "
-            "another model (--labels-anyway takes it all the same)."
+            f"{path} names class {max(beyond)}, but the layer has {classes} classes, from 0 on: "
+            "pass the model's own list (--labels-anyway leaves out what is beyond)."
         )
     if set(range(1, classes)) <= names.keys():  # a CTC network numbers its signs from 1
-        return (names.get(0, BLANK), *(names[index] for index in range(1, classes)))
-    return tuple(names.get(index, f"<unused {index}>") for index in range(classes))
+        fitted = (names.get(0, BLANK), *(names[index] for index in range(1, classes)))
+        how = f" (numbered from 1: the blank comes first; {_beginning(fitted)})"
+        return fitted, "" if 0 in names else how
+    return tuple(names.get(index, f"<unused {index}>") for index in range(classes)), ""
 
 
 def _read(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
@@ -252,7 +273,7 @@ def _read(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
             return vocabulary_of(content)
         return _from_plain(content, classes)
     # Lines end with line feeds only: some dictionaries hold other line separators as entries.
-    return [line.removesuffix("\r") for line in text.split("\n")] if "\n" in text else [text]
+    return [line.removesuffix("\r") for line in lines(text)]
 
 
 def _from_plain(content: Any, classes: int) -> Sequence[str] | dict[int, str]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from softgeom.checkpoints.activation import Activation, activation_of
 from softgeom.checkpoints.choosing import Choice
-from softgeom.checkpoints.labels import LabelsError, fit_labels
+from softgeom.checkpoints.labels import LabelsError, fit_labels, lines
 from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise, inputs
 from softgeom.checkpoints.opened import Asked, Opened, Shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
@@ -117,10 +117,12 @@ def _show(found: OnnxHead, asked: Asked, label: str) -> Shown:
     return Shown(ArrayStore(tensors, label), choice, found.activation)
 
 
-def _names(lines: str, classes: int, confirmed: bool) -> tuple[tuple[str, ...] | None, str | None]:
+def _names(
+    characters: str, classes: int, confirmed: bool
+) -> tuple[tuple[str, ...] | None, str | None]:
     label = "the metadata entry 'character'"
     try:
-        fitted, how = fit_labels(lines.split("\n"), classes, label, confirmed=confirmed)
+        fitted, how = fit_labels(lines(characters), classes, label, confirmed=confirmed)
     except LabelsError as error:
         return None, f"no names: {error}"
     return fitted, f"names from {label}{how}"

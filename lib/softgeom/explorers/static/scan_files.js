@@ -222,7 +222,7 @@ export async function storedTokens(arrays, classes) {
 /** Names from a file, one a line or a JSON list. */
 export function parseLabels(content, classes, fileName) {
   const found = namesOf(content, classes);
-  if (!found) throw new Error(`${fileName} has not the names of ${classes} classes: they belong to another model.`);
+  if (!found) throw new Error(`${fileName} has not the names of ${classes} classes: give the model's own list.`);
   return found;
 }
 
@@ -235,9 +235,10 @@ function namesOf(content, classes) {
   } catch {
     names = null;
   }
-  names ??= content.split(/\r\n|\r|\n/);
-  if (names.at(-1) === "" && names.length + 2 > classes) names = names.slice(0, -1);
+  names ??= content.replace(/(\r\n|\r|\n)$/, "").split(/\r\n|\r|\n/);
   const missing = classes - names.length;
   if (missing === 0) return names;
-  return missing > 0 && missing <= 3 ? ["<blank>", ...names, ...Array(missing - 1).fill(" ")] : null;
+  const [ownFirst, ownLast] = [names[0], names.at(-1)].map((name) => /^[\W_]*(ctc[\W_]*)?(blank|blk)[\W_]*$/i.test(name));
+  if (ownFirst) return missing === 1 || missing === 2 ? [...names, ...Array(missing).fill(" ")] : null;
+  return missing > 0 && missing <= 3 && !ownLast ? ["<blank>", ...names, ...Array(missing - 1).fill(" ")] : null;
 }
