@@ -145,7 +145,7 @@ the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed
 not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
 count once. What no source states is ours, and counts for or against nobody. A picture that its
 makers grade C stands in its notebook only ([grades](../../results/bench/figures_graded.csv)). Two
-readers who drew none, and saw picture and caption alone, gave 50 and 45 A, 8 and 13 B to the 58
+readers who drew none, and saw picture and caption alone, gave 46 and 45 A, 12 and 13 B to the 58
 shown, and no C."""
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
