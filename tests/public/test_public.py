@@ -61,6 +61,7 @@ def test_the_stable_names_are_few_and_there():
         ("from softgeom import circuits", "torch", "train"),
         ("from softgeom.language_model import generate", "tokenizers", "train"),
         ("from softgeom.margins import log_barrier", "torch", "train"),
+        ("import softgeom.hardmax.sentiment", "torch", "train"),
         ("from softgeom.explorers import FoldExplorer", "anywidget", "lessons"),
     ],
 )

@@ -17,15 +17,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 
+from softgeom.extras import naming_the_extra
 from softgeom.hardmax import dynamics
 from softgeom.hardmax.leaders import clusters
 from softgeom.hardmax.leaders import leaders as leaders_of
 from softgeom.hardmax.reviews import Bags
 from softgeom.hardmax.sentiment import Classifier, accuracy, logits, tensors
 from softgeom.hardmax.training import Trained
+
+with naming_the_extra():
+    import torch
+    import torch.nn.functional as F
 
 CHUNK = 512  # reviews at a time
 

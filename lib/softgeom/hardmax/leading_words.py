@@ -14,13 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from scipy.stats import mannwhitneyu
 
+from softgeom.extras import naming_the_extra
 from softgeom.hardmax.dynamics import trajectory
 from softgeom.hardmax.faithfulness import Anatomy, dissect
 from softgeom.hardmax.reviews import Bags
 from softgeom.hardmax.sentiment import Classifier
+
+with naming_the_extra():
+    import torch
 
 FARTHEST = 0.1  # share of the leaders that count as farthest from the line
 

@@ -19,12 +19,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
 
+from softgeom.extras import naming_the_extra
 from softgeom.hardmax.dynamics import TIE_TOLERANCE, hardmax_step, softmax_step
 from softgeom.hardmax.reviews import Bags
+
+with naming_the_extra():
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor, nn
 
 TRAINING_TIES = 1e-6  # relative tie tolerance in single precision: a few units of rounding
 

@@ -13,10 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import nn
 
+from softgeom.extras import naming_the_extra
 from softgeom.hardmax.reviews import Bags
 from softgeom.hardmax.sentiment import (
     Classifier,
@@ -28,6 +26,11 @@ from softgeom.hardmax.sentiment import (
     random_start,
     tensors,
 )
+
+with naming_the_extra():
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
 
 # words, counts, targets, learning rate -> loss
 Step = Callable[[np.ndarray, np.ndarray, np.ndarray, float], float]
