@@ -8,14 +8,14 @@ of order one, and products of tiny or huge numbers would leave the range of floa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from softgeom.arrays import Array, Bools, Floats
-from softgeom.bottleneck.certifying.verdict import Unknown, Witness
+from softgeom.bottleneck.certifying.verdict import Finding, Unknown, Witness
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import exponent, shrink
 
@@ -46,6 +46,14 @@ class Scaled:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             moved = np.ldexp(Z, -self.coordinates)
             return moved, np.asarray((np.ldexp(moved, self.coordinates) == Z).all(axis=1))
+
+    def finding_back(self, found: Finding) -> Finding:
+        """A finding about the scaled problem as one about the given layer and features."""
+        if not self.rows and not self.points:
+            return found
+        evidence, margin = self.evidence_back(found.evidence), self.margin_back(found.margin)
+        radius = float(shrink(found.radius, self.points))
+        return replace(found, evidence=evidence, margin=margin, radius=radius)
 
     def evidence_back(self, evidence: Any) -> Any:
         """Evidence about the scaled problem as evidence about the given one: weights and twins

@@ -49,14 +49,14 @@ from softgeom.bottleneck.routes import (
     winners,
     without_findings,
 )
-from softgeom.bottleneck.scaling import Scaled, in_units
+from softgeom.bottleneck.scaling import in_units
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import Candidates, climb, far_points
 from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, one_cluster, run_blocks
-from softgeom.rounding import demand_denormals, shrink
+from softgeom.rounding import demand_denormals
 from softgeom.threads import one_thread
 
 # classes without a witness that share their sample of rivals and a block of the checkpoint
@@ -159,16 +159,7 @@ def scan(
             start = make_start(task.problem, open_, seed)
         size = DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER
         findings |= run(decide_block, open_, size, titles[1], start)
-    return Scan(layer, features, [_in_given_units(findings[t], units) for t in chosen.tolist()])
-
-
-def _in_given_units(found: Finding, units: Scaled) -> Finding:
-    """A finding about the scaled problem as one about the given layer and features."""
-    if not units.rows and not units.points:
-        return found
-    radius, margin = float(shrink(found.radius, units.points)), units.margin_back(found.margin)
-    evidence = units.evidence_back(found.evidence)
-    return replace(found, evidence=evidence, margin=margin, radius=radius)
+    return Scan(layer, features, [units.finding_back(findings[t]) for t in chosen.tolist()])
 
 
 @dataclass(frozen=True, eq=False)

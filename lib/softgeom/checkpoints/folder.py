@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
-from softgeom.checkpoints.tensors import MergedStore, TensorStore
+from softgeom.checkpoints.tensors import TensorStore, plain
 from softgeom.checkpoints.token_strings import TOKEN_FILES
 
 # One file, then the index of shards; safetensors before pickles, since reading them needs neither
@@ -31,8 +33,7 @@ def open_folder(folder: Path) -> tuple[TensorStore, dict[str, Any]]:
     for name in INDEXED:
         if (folder / name).is_file():
             shards = weight_map(read_json(folder / name), str(folder / name))
-            members = shard_openers(shards, lambda shard: _open(folder / shard))
-            return MergedStore(members, str(folder)), config
+            return MergedStore(shards, lambda shard: _open(folder / shard), str(folder)), config
     raise ValueError(f"{folder} holds no model: looked for {', '.join(SINGLE + INDEXED)}.")
 
 
@@ -77,17 +78,41 @@ def weight_map(index: dict[str, Any], label: str) -> dict[str, str]:
     return shards
 
 
-def shard_openers(
-    shards: dict[str, str], open_shard: Callable[[str], TensorStore]
-) -> dict[str, Callable[[], TensorStore]]:
-    """Tensor name to a callable that opens its shard, each shard at most once."""
-    open_once = functools.cache(open_shard)
-    return {name: functools.partial(open_once, shard) for name, shard in shards.items()}
-
-
 def _open(path: Path) -> TensorStore:
     if not path.is_file():
         raise ValueError(
             f"{path} is missing, although the index of its folder names it; fetch it again."
         )
     return open_safetensors(path) if path.suffix == ".safetensors" else open_state_dict(path)
+
+
+class MergedStore:
+    """One model in shards, tensor name to shard; each is opened when needed, and once."""
+
+    def __init__(
+        self,
+        shards: dict[str, str],
+        open_shard: Callable[[str], TensorStore],
+        label: str,
+        provenance: dict[str, str] | None = None,
+    ):
+        self._shards, self._open = shards, functools.cache(open_shard)
+        self.label, self.provenance = label, provenance or {}
+
+    def names(self) -> list[str]:
+        return list(self._shards)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._member(name).shape(name)
+
+    def read(self, name: str) -> np.ndarray:
+        return self._member(name).read(name)
+
+    def _member(self, name: str) -> TensorStore:
+        store = self._open(self._shards[name])
+        if name not in store.names():
+            raise ValueError(
+                f"{store.label} lacks the tensor {plain(name)!r}, although the index of its "
+                "folder names it."
+            )
+        return store

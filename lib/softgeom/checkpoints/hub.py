@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from softgeom.checkpoints.folder import INDEXED, SINGLE, parse_json, shard_openers, weight_map
+from softgeom.checkpoints.folder import INDEXED, SINGLE, MergedStore, parse_json, weight_map
 from softgeom.checkpoints.packages import cache_folder
 from softgeom.checkpoints.safetensors_file import SafetensorsStore
-from softgeom.checkpoints.tensors import MergedStore, TensorStore
+from softgeom.checkpoints.tensors import TensorStore
 from softgeom.checkpoints.token_strings import TOKEN_FILES
 from softgeom.checkpoints.transfer import Answer, RangeCache, TransferError, fetch
 from softgeom.progress import track
@@ -74,8 +74,7 @@ class HubModel:
             return self._open_file(SINGLE[0]), config
         if INDEXED[0] in self._files:
             shards = weight_map(self._json(INDEXED[0]), f"{self.repo_id}/{INDEXED[0]}")
-            members = shard_openers(shards, self._open_file)
-            return MergedStore(members, self.repo_id, provenance), config
+            return MergedStore(shards, self._open_file, self.repo_id, provenance), config
         raise ValueError(
             f"{self.repo_id} has no safetensors weights at {self.commit[:12]}, so its layer "
             "cannot be read alone; download "

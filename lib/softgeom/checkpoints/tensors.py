@@ -58,33 +58,6 @@ class ArrayStore:
         return np.asanyarray(self._arrays[name])  # a masked array stays one: its mask is refused
 
 
-class MergedStore:
-    """The shards of one model, tensor name to a callable that opens its store when needed."""
-
-    def __init__(self, members: Mapping, label: str, provenance: Mapping[str, str] | None = None):
-        self._members = members
-        self.label = label
-        self.provenance = dict(provenance or {})
-
-    def names(self) -> list[str]:
-        return list(self._members)
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self._member(name).shape(name)
-
-    def read(self, name: str) -> np.ndarray:
-        return self._member(name).read(name)
-
-    def _member(self, name: str) -> TensorStore:
-        store: TensorStore = self._members[name]()
-        if name not in store.names():
-            raise ValueError(
-                f"{store.label} lacks the tensor {plain(name)!r}, although the index of its "
-                "folder names it."
-            )
-        return store
-
-
 def plain(text: object, limit: int = 200) -> str:
     """A name out of a file as a message may show it: one short line without control characters."""
     escaped = (c.encode("unicode_escape", "replace").decode() for c in str(text)[:limit])

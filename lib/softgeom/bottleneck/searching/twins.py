@@ -24,8 +24,8 @@ def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int
     """
     tied: dict[int, int] = {}
     dominated: dict[int, int] = {}
-    alike = features.own_coordinates
-    groups = _near_groups(layer, features) if alike else _groups_of_equal_rows(layer)
+    plain = not features.own_coordinates
+    groups = _groups_of_equal_rows(layer) if plain else _near_groups(layer, features)
     for group, bias in groups:
         most = max(bias)
         top = [i for i, b in zip(group, bias, strict=True) if b == most]
