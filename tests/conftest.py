@@ -1,7 +1,5 @@
 """Fixtures that several chapters share."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import io

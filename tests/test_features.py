@@ -2,8 +2,6 @@
 scale.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from fractions import Fraction

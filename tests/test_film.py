@@ -2,8 +2,6 @@
 hull says.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import film as dying

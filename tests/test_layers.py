@@ -2,8 +2,6 @@
 chapters <- explorers, command line.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The Makefile passes on what users give as it was typed: no shell and no make reads it as code."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -2,8 +2,6 @@
 a record at the end.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

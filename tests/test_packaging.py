@@ -2,8 +2,6 @@
 paths out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Blocks come back in order from every backend."""
 
-from __future__ import annotations
-
 import contextlib
 import operator
 import os

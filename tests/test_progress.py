@@ -1,7 +1,5 @@
 """Progress: silent when asked, silent when short, and readable in a log when long."""
 
-from __future__ import annotations
-
 import operator
 
 import pytest

@@ -2,8 +2,6 @@
 take minutes in place of seconds.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

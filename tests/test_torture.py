@@ -2,8 +2,6 @@
 each takes are marked `torture`.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import runpy

@@ -2,8 +2,6 @@
 half-written lies beside it.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -2,8 +2,6 @@
 position.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ranks, narrow arithmetic, interior classes and prevention."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@ so that a bound's distance to the exact value is all rounding bound. It has to c
 behind it (Higham 2002, Section 3.1), and may cover little more.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Single searches of Braid Reflect, followed step by step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Candidates and minimal blocking sets against enumeration over all subsets."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

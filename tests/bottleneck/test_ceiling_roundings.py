@@ -6,8 +6,6 @@ pays. What is paid has to be what the standard model asks for (Higham 2002, Sect
 digits. Then sums and libraries that are as wrong as they may be: the bounds have to hold there.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction

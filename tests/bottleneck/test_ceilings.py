@@ -1,7 +1,5 @@
 """Ceilings and floors against independent solvers, feasible points and cases known by hand."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal, localcontext
 

@@ -1,7 +1,5 @@
 """Experts among the top k of a router: against enumeration of all choices of who may be ahead."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A scan's folder is verified whole; every damage is refused in one sentence that says where."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

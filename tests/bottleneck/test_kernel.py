@@ -2,8 +2,6 @@
 kernel imports nothing that searches.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 from dataclasses import replace

@@ -2,8 +2,6 @@
 enumeration.
 """
 
-from __future__ import annotations
-
 import itertools
 from math import comb
 

@@ -2,8 +2,6 @@
 in between.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Mixtures of softmaxes free no captive; other orders they do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

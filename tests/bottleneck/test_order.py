@@ -2,8 +2,6 @@
 the independent checker.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 from fractions import Fraction

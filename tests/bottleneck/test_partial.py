@@ -2,8 +2,6 @@
 are far ahead, none tried where they are not.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

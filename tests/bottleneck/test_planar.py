@@ -2,8 +2,6 @@
 which are bounded.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

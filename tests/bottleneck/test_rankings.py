@@ -2,8 +2,6 @@
 and as bias.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -2,8 +2,6 @@
 and nothing else.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from fractions import Fraction

@@ -2,8 +2,6 @@
 what bad sizes are told.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Retrieval: documents never first, sets never together, the moment curve."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The table of routes: each is of use, none may lose a scan, and hard numbers stop none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The ends of float64: what once was proven falsely, or crashed, or stayed undecided."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

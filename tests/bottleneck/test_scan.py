@@ -2,8 +2,6 @@
 and each other.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 import warnings

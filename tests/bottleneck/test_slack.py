@@ -2,8 +2,6 @@
 often as one at a time.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from unittest import mock
 

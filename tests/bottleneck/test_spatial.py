@@ -2,8 +2,6 @@
 painter can trust.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

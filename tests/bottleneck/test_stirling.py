@@ -2,8 +2,6 @@
 exact integers.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

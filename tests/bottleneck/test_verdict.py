@@ -1,7 +1,5 @@
 """Evidence is checked without a solver, rigorously; evidence that was tampered with is rejected."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

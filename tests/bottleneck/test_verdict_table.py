@@ -1,7 +1,5 @@
 """verdicts.csv bears every token and reads back equal; cards show none of a token's own markup."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

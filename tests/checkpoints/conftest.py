@@ -2,8 +2,6 @@
 machine.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

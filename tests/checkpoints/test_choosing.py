@@ -1,7 +1,5 @@
 """Which matrix is the layer, which vector its bias, and that the reader is told."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

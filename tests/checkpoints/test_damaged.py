@@ -1,7 +1,5 @@
 """Damaged files of every kind end in a layer or in a sentence; `make torture` draws thousands."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -2,8 +2,6 @@
 something fails.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Names that fit are taken, the two additions of CTC are made, and anything else is refused."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

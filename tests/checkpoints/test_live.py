@@ -1,7 +1,5 @@
 """Objects in memory: the layer of what the caller already has."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The llama2.c format: files written here field by field, and the real model where it is."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

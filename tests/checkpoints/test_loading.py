@@ -1,7 +1,5 @@
 """Model folders written by `transformers`: the layer in the file is the layer of the live model."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

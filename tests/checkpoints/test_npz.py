@@ -1,7 +1,5 @@
 """`.npz` layers under our own, Nematus' and Marian's names."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

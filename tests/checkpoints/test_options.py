@@ -2,8 +2,6 @@
 built by hand here.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 from types import SimpleNamespace

@@ -2,8 +2,6 @@
 unexecuted.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import datetime

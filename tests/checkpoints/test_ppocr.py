@@ -1,7 +1,5 @@
 """The PP-OCRv4 recogniser: its head is the whole of what follows its features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Files of published packages: found or fetched by hash, never anything else."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """The safetensors reader against the format's own writer, and against broken files."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

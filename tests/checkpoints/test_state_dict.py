@@ -1,7 +1,5 @@
 """PyTorch state dicts: tensors come out, code does not run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

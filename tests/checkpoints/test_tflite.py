@@ -2,8 +2,6 @@
 before it, and damaged files.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Vocabularies read as data, and the paper's filter of target-language tokens."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

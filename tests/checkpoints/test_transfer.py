@@ -2,8 +2,6 @@
 bytes that were allowed.
 """
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

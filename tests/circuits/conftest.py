@@ -2,8 +2,6 @@
 ones where they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -2,8 +2,6 @@
 those of the large ones.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The identities on load: they pass on whole models, and the first that fails is named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

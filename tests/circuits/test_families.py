@@ -1,7 +1,5 @@
 """Transformers' own GPT-2, Llama, Qwen2 and Gemma, tiny and random, against their dissections."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

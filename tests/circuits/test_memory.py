@@ -2,8 +2,6 @@
 planted detector is found.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

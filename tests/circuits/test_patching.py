@@ -2,8 +2,6 @@
 that they stand beside.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The lessons' notebooks: read, executed, and what they would give away."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -2,8 +2,6 @@
 name: asked of the desk (tests/classroom) and of the pages without a kernel (tests/explorers).
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -2,8 +2,6 @@
 judgement; only names can be wrong.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 

@@ -1,7 +1,5 @@
 """The lessons have their parts, and the start page runs and gives nothing away."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat

@@ -2,8 +2,6 @@
 desk is tested with and on many others.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -2,8 +2,6 @@
 another way than there.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """The printed sheet's solutions, computed again by the library."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

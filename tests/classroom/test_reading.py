@@ -1,7 +1,5 @@
 """Readers take every sensible form of an answer, and say in a sentence what they do not take."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The answer sheet holds every attempt as text, and a file that cannot be written is a sentence."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import numpy as np

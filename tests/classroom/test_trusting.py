@@ -2,8 +2,6 @@
 calls a proof is one for the library too.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

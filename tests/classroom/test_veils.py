@@ -1,7 +1,5 @@
 """Veils and gates: closed until the answer that they wait for, and open for good after it."""
 
-from __future__ import annotations
-
 import pytest
 
 import classroom

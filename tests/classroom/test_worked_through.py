@@ -2,8 +2,6 @@
 and each lesson worked through as its learners do: not at all, oddly, wrongly, then rightly.
 """
 
-from __future__ import annotations
-
 import re
 import time
 

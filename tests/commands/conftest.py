@@ -1,7 +1,5 @@
 """Small models with captives, as files that commands read."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

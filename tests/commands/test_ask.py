@@ -1,7 +1,5 @@
 """``softgeom ask`` as a new user tries it: every question, what is written, what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

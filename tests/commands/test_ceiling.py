@@ -2,8 +2,6 @@
 in integers says the same.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import numpy as np

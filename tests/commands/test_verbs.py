@@ -2,8 +2,6 @@
 which exit code.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A register and records to read it from, in a temporary compendium."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

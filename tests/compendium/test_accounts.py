@@ -1,7 +1,5 @@
 """What a page, a table or a record must keep to by itself: each is broken once, and found."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

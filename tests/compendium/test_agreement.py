@@ -1,7 +1,5 @@
 """One quantity, one value: a contradiction of each kind is planted, and found."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

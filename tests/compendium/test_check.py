@@ -2,8 +2,6 @@
 exceptions.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 import yaml

@@ -1,7 +1,5 @@
 """The code behind a function: imports are followed through every form, prose does not count."""
 
-from __future__ import annotations
-
 import pytest
 
 from compendium import codebase

@@ -2,8 +2,6 @@
 are kept apart.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from compendium import __main__ as command_line

@@ -2,8 +2,6 @@
 again, and said so.
 """
 
-from __future__ import annotations
-
 import errno
 import itertools
 import json

@@ -2,8 +2,6 @@
 one sentence, before anything runs.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from compendium import parameters, profiles

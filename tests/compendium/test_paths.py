@@ -2,8 +2,6 @@
 stand-in data.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from compendium import paths

@@ -2,8 +2,6 @@
 them.
 """
 
-from __future__ import annotations
-
 import json
 
 import matplotlib.pyplot as plt

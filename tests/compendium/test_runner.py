@@ -2,8 +2,6 @@
 stay out.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """`make scan` passes every option of `softgeom scan` on, and keeps its exit code."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A kept scan is the scan: same verdicts and evidence, read back without being computed again."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from compendium import paths

@@ -1,7 +1,5 @@
 """Notebooks run in order, several at a time, each once; forks leave nothing behind."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

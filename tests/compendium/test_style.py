@@ -1,7 +1,5 @@
 """Figures: reproducible bytes, alt text inside, sources printed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -1,7 +1,5 @@
 """The shell of every page forbids what the page does not need."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -2,8 +2,6 @@
 random and on tied inputs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -2,8 +2,6 @@
 special ones.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -2,8 +2,6 @@
 with changes nothing.
 """
 
-from __future__ import annotations
-
 import json
 from urllib.parse import quote
 

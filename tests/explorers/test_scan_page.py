@@ -2,8 +2,6 @@
 its folder passes both checkers.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import importlib.util

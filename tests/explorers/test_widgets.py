@@ -1,7 +1,5 @@
 """The widgets' state in Python: what they accept, what they refuse and how they say so."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small labelled reviews with planted sentiment words, and models trained on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

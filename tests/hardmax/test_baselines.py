@@ -1,7 +1,5 @@
 """Bag of words and full-text teacher on texts whose answer is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -2,8 +2,6 @@
 and clear about the others.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """The ensembles have the symmetries that they claim, and what is counted on them can go wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -2,8 +2,6 @@
 and equal tokens included.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

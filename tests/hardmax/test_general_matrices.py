@@ -2,8 +2,6 @@
 a known expectation.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

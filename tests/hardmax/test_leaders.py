@@ -2,8 +2,6 @@
 on which a check must fail.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Leaders as words: counts by hand on small anatomies, and a lexicon that can disagree."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -2,8 +2,6 @@
 units of rounding, padded input gives what the words alone give.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Cleaning, counting, splitting: worked examples, and inputs that must be refused."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The classifier: padding, counts, starts, the surrogate."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -2,8 +2,6 @@
 refused.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -2,8 +2,6 @@
 format.
 """
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 

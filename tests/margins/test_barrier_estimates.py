@@ -1,7 +1,5 @@
 """Estimates against the exact barrier: within the error that they state."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The interior-point path against a solver that knows no barrier."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Localisation of the correction in a stack, by the full Jacobian of automatic differentiation."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """log |det| at, near and beyond singular matrices."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

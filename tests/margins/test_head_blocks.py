@@ -1,7 +1,5 @@
 """Determinants of real attention in r dimensions against automatic differentiation in float64."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -2,8 +2,6 @@
 association with the density.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The negative log-posterior against library distributions and automatic differentiation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

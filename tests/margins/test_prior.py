@@ -2,8 +2,6 @@
 its equation.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import kstest, norm

@@ -2,8 +2,6 @@
 against simulation.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sympy

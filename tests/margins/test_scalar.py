@@ -1,7 +1,5 @@
 """The scalar case: Proposition 1, folds, and the mass of the conditional density by quadrature."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

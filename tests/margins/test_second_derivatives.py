@@ -2,8 +2,6 @@
 gradgradcheck, and under vmap.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 

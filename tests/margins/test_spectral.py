@@ -1,7 +1,5 @@
 """Margins on blocks whose distance to singularity is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

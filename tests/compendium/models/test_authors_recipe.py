@@ -2,8 +2,6 @@
 and comparisons at equal loss.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The model of notebook 14 learns, and a scan takes the layer that it predicts with."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

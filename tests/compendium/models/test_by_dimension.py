@@ -1,7 +1,5 @@
 """Runs beside their twins without attention, and differences judged over seeds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -2,8 +2,6 @@
 and no Chinese font is needed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

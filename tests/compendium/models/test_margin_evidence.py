@@ -2,8 +2,6 @@
 scores, the windows that a run has read.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

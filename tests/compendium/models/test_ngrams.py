@@ -1,7 +1,5 @@
 """Tables of n-grams: against the formulas written with dictionaries, and as probabilities."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Excerpts for the search hold what a page says, and nothing of what surrounds it."""
 
-from __future__ import annotations
-
 import json
 
 from compendium.pages import excerpts

@@ -2,8 +2,6 @@
 somewhere.
 """
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The manifest lists what was recorded, and the check of `make lint` sees that it is up to date."""
 
-from __future__ import annotations
-
 import pandas as pd
 import yaml
 

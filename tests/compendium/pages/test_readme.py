@@ -1,7 +1,5 @@
 """README rendering: numbers come from records, and unknown names are errors."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

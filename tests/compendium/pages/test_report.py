@@ -2,8 +2,6 @@
 were drawn, registers say what was found.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
