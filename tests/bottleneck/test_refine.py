@@ -11,8 +11,7 @@ import pytest
 
 from softgeom.bottleneck.certifying.hull import certify_captivity, has_slack
 from softgeom.bottleneck.certifying.verdict import Captors, Finding
-from softgeom.bottleneck.proving.lifting import solve_by_lifting
-from softgeom.bottleneck.proving.refine import make_exact, refine
+from softgeom.bottleneck.proving.refine import make_exact, refine, solve_by_lifting
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded

@@ -8,8 +8,12 @@ import pytest
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.paper001 import braid_reflect, reflect_step
 from softgeom.bottleneck.problem import make_problem
-from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError, chebyshev_radius
-from softgeom.bottleneck.proving.nearest import NearestPointProgramme
+from softgeom.bottleneck.proving.lp import (
+    MarginProgramme,
+    NearestPointProgramme,
+    SolverError,
+    chebyshev_radius,
+)
 from softgeom.bottleneck.proving.surround import (
     _polish_together,
     inverse_covariance,

@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from softgeom.bottleneck.asking.ask import ask
-from softgeom.bottleneck.asking.rankings import ask_rankings
+from softgeom.bottleneck.asking.ask import ask, ask_rankings
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 

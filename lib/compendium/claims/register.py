@@ -7,10 +7,11 @@ wrong is found when the register is read, each fault in one sentence, before any
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -226,3 +227,48 @@ class _StrictLoader(_Loader):
             )
         read = super().construct_mapping(node, deep=deep)
         return {str(key): value for key, value in read.items()}
+
+
+def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[str], list[str]]:
+    """Faults in what notebooks pass to the register, read from their code, and calls that can be
+    judged only at run time; each in one sentence.
+
+    A call `book.claim("003-theorem-2", slope=...)` must name a claim, pass exactly the evidence of
+    its rule, and stand in the notebook that the register names.
+    """
+    faults, unknown = list[str](), list[str]()
+    passed, dynamic = set[str](), set[str]()
+    for notebook in notebooks:
+        for number, code in codebase.cells(notebook).items():
+            for _, id, given in codebase.calls(ast.parse(code), "claim"):
+                where = f"{notebook.stem}, cell {number}"
+                if id is None or None in given:
+                    unknown.append(f"{where}: {id or 'a claim whose id'} is known only at run time")
+                if id is None:
+                    dynamic.add(notebook.stem)
+                    continue
+                passed.add(id)
+                faults += [f"{where}: {f}" for f in _misuses(register, id, notebook.stem, given)]
+    faults += [
+        f"{claim.id}: {claim.notebook} never passes its evidence"
+        for claim in register.values()
+        if claim.id not in passed and claim.notebook not in dynamic
+    ]
+    return faults, unknown
+
+
+def _misuses(
+    register: Mapping[str, Claim], id: str, notebook: str, given: Collection[str | None]
+) -> Iterator[str]:
+    """What is wrong with one call; None among the names that it gives is a mapping."""
+    if id not in register:
+        yield f"the register has no claim {id!r}"
+        return
+    claim, takes = register[id], register[id].rule.evidence
+    if claim.notebook != notebook:
+        yield f"the register says that {claim.notebook} passes the evidence of {id}"
+    if unknown := [name for name in given if name and name not in takes]:
+        yield f"{id} has no evidence {listed(unknown)}; its rule takes {listed(takes)}"
+    missing = [name for name in takes if name not in given]
+    if missing and None not in given:
+        yield f"{id} also needs the evidence {listed(missing)}"

@@ -7,6 +7,7 @@ Pages are assembled as sources in `build/report`, then Sphinx builds them into `
 from __future__ import annotations
 
 import filecmp
+import html
 import json
 import re
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from compendium import paths, profiles, runs
-from compendium.pages import api_pages, article, excerpts, notebook_pages, readme, registers
+from compendium.pages import api_pages, article, notebook_pages, readme, registers
 from compendium.runs import NotebookRun
 from softgeom.checkpoints.loading import load_softmax_layer
 from softgeom.checkpoints.released import RELEASED
@@ -69,6 +70,12 @@ _DOORS_OF_README = {
 }
 # a model whose licence lets a page carry its last layer, if its package is here
 _TO_TRY = "ppocr-v4"
+_EXCERPT = 40_000  # characters kept of a page for the search
+_ARTICLE = re.compile(r"(?s)<article\b[^>]*>(.*)</article>")
+_LINK = re.compile(r'<a class="headerlink".*?</a>', re.DOTALL)  # a sign beside each heading
+_SILENT = re.compile(r"(?s)<(script|style|svg|nav|math)\b.*?</\1>")
+_INLINE = re.compile(r"</?(?:a|b|code|em|i|span|strong|sub|sup)\b[^>]*>")  # no space in their place
+_TAG = re.compile(r"(?s)<!--.*?-->|<[^>]*>")
 _ICON = re.compile(r"\bfa-[a-z0-9-]+")
 # no table of contents: the figure takes its place
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
@@ -318,7 +325,7 @@ def _sphinx(source: Path, output: Path, banner: str, *, anew: bool) -> Path:
     if subprocess.run(command).returncode != 0:
         raise ValueError("Sphinx could not build the report; its messages stand above")
     static = output / "_static"
-    _write(static / "excerpts.js", excerpts.script(output))
+    _write(static / "excerpts.js", excerpts(output))
     styles = ("pygments.css", "styles/sphinx-book-theme.css", "report.css")
     joined = "\n".join((static / name).read_text("utf-8") for name in styles)
     _write(static / "styles" / "site.css", joined)
@@ -359,3 +366,18 @@ def _copy_picture(origin: Path, destination: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
+
+
+def excerpts(site: Path) -> str:
+    """JavaScript that sets `softgeomExcerpts`, the search's name of a page to its text, from which
+    it shows where a word stands; Sphinx's own search fetches each page, which a browser forbids to
+    pages opened from a folder.
+    """
+    pages = {}
+    for path in sorted(site.rglob("*.html")):
+        name = path.relative_to(site).with_suffix("").as_posix()
+        article = _ARTICLE.search(path.read_text(encoding="utf-8"))
+        if article and not name.startswith("_static/"):
+            text = _INLINE.sub("", _SILENT.sub(" ", _LINK.sub("", article[1])))
+            pages[name] = " ".join(html.unescape(_TAG.sub(" ", text)).split())[:_EXCERPT]
+    return f"window.softgeomExcerpts = {json.dumps(pages, ensure_ascii=False)};\n"

@@ -10,15 +10,16 @@ reshapes and dequantisation behind the layer change no order of its outputs. Mat
 from __future__ import annotations
 
 import functools
-import mmap
+import struct
 from dataclasses import replace
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softgeom.checkpoints.activation import Activation, named_activation
 from softgeom.checkpoints.choosing import choose
-from softgeom.checkpoints.flatbuffer import DAMAGE, Table
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 
 # codes of operators in the schema
@@ -35,6 +36,7 @@ _FUSED_AT = {3: 3, 4: 4, _FULLY_CONNECTED: 0, 0: 0, 18: 0}
 _FUSED = {1: "ReLU", 3: "ReLU", 4: "tanh"}
 _MONOTONE = {0, 4}  # nothing fused to the last layer, or tanh; a ReLU there would tie what it clips
 _FLOATS = {0: "<f4", 1: "<f2", 10: "<f8"}
+_DAMAGE = (struct.error, ValueError, IndexError, UnicodeDecodeError)
 _STEPS = 1000  # of a walk: a graph that is damaged may have circles
 
 
@@ -65,7 +67,7 @@ class TfliteStore:
                 raise ValueError(
                     f"{path} is not a TFLite file: TFL3 does not stand at its fifth byte."
                 )
-            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._data = mmap(file.fileno(), 0, access=ACCESS_READ)
         try:
             model = Table.root(self._data)
             # Codes of 127 and more stand in a field that older files lack; the older field then
@@ -79,7 +81,7 @@ class TfliteStore:
             self._places = {tensor.text(3): n for n, tensor in constants}
             self._shapes = {t.text(3): tuple(t.numbers(0).tolist()) for _, t in constants}
             self._kinds = {t.text(3): t.number(1, "b") for _, t in constants}
-        except DAMAGE as error:
+        except _DAMAGE as error:
             raise ValueError(
                 f"{path} is not a whole TFLite file ({error}): fetch it again."
             ) from error
@@ -112,7 +114,7 @@ class TfliteStore:
         """
         try:
             return self._head()
-        except DAMAGE as error:
+        except _DAMAGE as error:
             if isinstance(error, ValueError) and str(error).startswith(self.label):
                 raise
             raise ValueError(
@@ -166,3 +168,68 @@ class TfliteStore:
 
     def _values(self, tensor: Table) -> np.ndarray:
         return self._buffers[tensor.number(2, "I")].numbers(0, "|u1")
+
+
+class Table:
+    """One table of a FlatBuffer; fields go by their number in the schema.
+
+    It begins with a signed offset back to its vtable, whose entries say where in the table each
+    field lies, 0 for one that is absent; vectors and strings begin with their length. Every read is
+    checked against the buffer by `struct` and `numpy`: damage ends in one of `_DAMAGE`.
+    """
+
+    def __init__(self, data: bytes | mmap, place: int) -> None:
+        if place < 0:
+            raise ValueError("an offset points outside of the file")
+        self._data, self._place = data, place
+        vtable = place - struct.unpack_from("<i", data, place)[0]
+        if vtable < 0:
+            raise ValueError("an offset points outside of the file")
+        size = struct.unpack_from("<H", data, vtable)[0]
+        self._fields = struct.unpack_from(f"<{max(0, size // 2 - 2)}H", data, vtable + 4)
+
+    @classmethod
+    def root(cls, data: bytes | mmap) -> Table:
+        """The table that the buffer begins with."""
+        return cls(data, struct.unpack_from("<I", data, 0)[0])
+
+    def number(self, field: int, kind: str = "i") -> int:
+        """A scalar, `kind` as in `struct`; 0 where it is absent."""
+        place = self._at(field)
+        if place is None:
+            return 0
+        return int(struct.unpack_from(f"<{kind}", self._data, place)[0])
+
+    def table(self, field: int) -> Table | None:
+        """A table, or None where it is absent."""
+        place = self._target(field)
+        return None if place is None else Table(self._data, place)
+
+    def tables(self, field: int) -> list[Table]:
+        """A vector of tables; empty where it is absent."""
+        count, start = self._vector(field)
+        offsets = np.frombuffer(self._data, "<u4", count, start) if count else np.zeros(0, "<u4")
+        return [Table(self._data, start + 4 * k + int(offset)) for k, offset in enumerate(offsets)]
+
+    def numbers(self, field: int, dtype: str = "<i4") -> NDArray[np.generic]:
+        """A vector of scalars, not copied; empty where it is absent."""
+        count, start = self._vector(field)
+        return np.frombuffer(self._data, dtype, count, start) if count else np.zeros(0, dtype)
+
+    def text(self, field: int) -> str:
+        """A string; empty where it is absent."""
+        return self.numbers(field, "|u1").tobytes().decode("utf-8")
+
+    def _at(self, field: int) -> int | None:
+        offset = self._fields[field] if field < len(self._fields) else 0
+        return self._place + offset if offset else None
+
+    def _target(self, field: int) -> int | None:
+        place = self._at(field)
+        return None if place is None else place + struct.unpack_from("<I", self._data, place)[0]
+
+    def _vector(self, field: int) -> tuple[int, int]:
+        place = self._target(field)
+        if place is None:
+            return 0, 0
+        return struct.unpack_from("<I", self._data, place)[0], place + 4

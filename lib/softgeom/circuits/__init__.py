@@ -5,6 +5,7 @@ from softgeom.extras import naming_the_extra
 with naming_the_extra():
     from softgeom.circuits.anatomy import Anatomy as Anatomy
     from softgeom.circuits.anatomy import BlockAnatomy as BlockAnatomy
+    from softgeom.circuits.anatomy import Ledger as Ledger
     from softgeom.circuits.anatomy import attend as attend
     from softgeom.circuits.anatomy import relative_error as relative_error
     from softgeom.circuits.anatomy import run as run
@@ -36,7 +37,6 @@ with naming_the_extra():
     from softgeom.circuits.layernorm import on_sphere as on_sphere
     from softgeom.circuits.layernorm import radius as radius
     from softgeom.circuits.layernorm import scale as scale
-    from softgeom.circuits.ledger import Ledger as Ledger
     from softgeom.circuits.memory import Triggers as Triggers
     from softgeom.circuits.memory import explained_by_token as explained_by_token
     from softgeom.circuits.memory import find_triggers as find_triggers

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -219,3 +220,48 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
     largest = (found - expected)[finite].abs().max()
     # zeros agree with zeros
     return 0.0 if largest == 0 else float(largest / expected[finite].abs().max())
+
+
+class Ledger:
+    """Identities, tried on many tensors of several models: by identity and model the largest error
+    max |found - expected| / max |expected|.
+    """
+
+    def __init__(self) -> None:
+        self._errors: dict[tuple[str, str], float] = {}
+
+    def note(self, identity: str, model: str, found: Tensor, expected: Tensor) -> float:
+        """Compare two tensors of one shape; the error, kept if it is the largest so far."""
+        error = relative_error(found, expected)
+        key = identity, model
+        self._errors[key] = max(error, self._errors.get(key, 0.0))
+        return error
+
+    def worst(self, *identities: str) -> float:
+        """The largest error of these identities over all models; of everything when none is named.
+        KeyError if an identity was never noted: a claim must not rest on a test that did not run.
+        """
+        known = {identity for identity, _ in self._errors}
+        if missing := [identity for identity in identities if identity not in known]:
+            raise KeyError(
+                f"never tested: {', '.join(missing)}; tested were "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+        return max(
+            error
+            for (identity, _), error in self._errors.items()
+            if not identities or identity in identities
+        )
+
+    def table(self) -> pd.DataFrame:
+        """One row per identity, one column per model; empty where one does not apply."""
+        rows = [
+            {"identity": i, "model": m, "max relative error": error}
+            for (i, m), error in self._errors.items()
+        ]
+        return (
+            pd.DataFrame(rows)
+            .pivot(index="identity", columns="model", values="max relative error")
+            .rename_axis(columns=None)
+            .reset_index()
+        )

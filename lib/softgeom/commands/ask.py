@@ -38,8 +38,14 @@ from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.checkpoints import Head, load_head
 from softgeom.commands import options as asked
-from softgeom.commands.answer_lines import about_answers, about_blocking_set, about_experts, listed
-from softgeom.commands.answers_folder import check_place, write_answers
+from softgeom.commands.answers_folder import (
+    about_answers,
+    about_blocking_set,
+    about_experts,
+    check_place,
+    listed,
+    write_answers,
+)
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
 from softgeom.writing import alone

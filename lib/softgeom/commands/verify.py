@@ -16,8 +16,7 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
 from softgeom.commands import ceiling
 from softgeom.commands import options as asked
-from softgeom.commands.answer_lines import listed
-from softgeom.commands.answers_folder import ANSWERS, LAYER, TABLE, verify_answers
+from softgeom.commands.answers_folder import ANSWERS, LAYER, TABLE, listed, verify_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.commands.results import load_scan
 from softgeom.layer import SoftmaxLayer

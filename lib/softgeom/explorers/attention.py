@@ -18,8 +18,7 @@ import numpy as np
 import traitlets
 
 from softgeom.explorers import examples, scripts
-from softgeom.explorers.explorer import Explorer
-from softgeom.explorers.traits import Number, Numbers, check_points
+from softgeom.explorers.explorer import Explorer, Number, Numbers, check_points
 from softgeom.margins.jacobian import attend, attention_jacobian_blocks
 
 MOST_TOKENS = 12  # as in attention.js

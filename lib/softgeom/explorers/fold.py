@@ -18,8 +18,7 @@ import numpy as np
 import traitlets
 
 from softgeom.explorers import examples, scripts
-from softgeom.explorers.explorer import Explorer
-from softgeom.explorers.traits import Number, Numbers
+from softgeom.explorers.explorer import Explorer, Number, Numbers
 from softgeom.margins import scalar
 
 MOST_TOKENS = 8  # as in fold.js

@@ -19,8 +19,7 @@ import numpy as np
 import traitlets
 
 from softgeom.explorers import examples, scripts
-from softgeom.explorers.explorer import Explorer
-from softgeom.explorers.traits import Number, Numbers, check_points, check_range
+from softgeom.explorers.explorer import Explorer, Number, Numbers, check_points, check_range
 from softgeom.hardmax.dynamics import softmax_step, trajectory
 from softgeom.hardmax.leaders import leader_history
 

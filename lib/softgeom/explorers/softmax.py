@@ -22,8 +22,7 @@ import traitlets
 
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.explorers import examples, scripts
-from softgeom.explorers.explorer import Explorer
-from softgeom.explorers.traits import Numbers
+from softgeom.explorers.explorer import Explorer, Numbers
 from softgeom.layer import SoftmaxLayer, Unbounded
 
 # as in geometry.js: beyond that labels overlap and a drag is no longer answered at once

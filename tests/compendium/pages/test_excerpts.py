@@ -2,7 +2,7 @@
 
 import json
 
-from compendium.pages import excerpts
+from compendium.pages import report
 
 
 def test_an_article_becomes_its_text(tmp_path):
@@ -14,7 +14,7 @@ def test_an_article_becomes_its_text(tmp_path):
         "<p>One <b>cap</b>tive &amp; two<br>captors.</p><script>let hidden;</script><img "
         "alt='x'><p>End</article>after</body></html>"
     )
-    text = excerpts.script(tmp_path)
+    text = report.excerpts(tmp_path)
     assert text.startswith("window.softgeomExcerpts = ")
     pages = json.loads(text.removeprefix("window.softgeomExcerpts = ").rstrip(";\n"))
     assert pages == {"notebooks/10_demo": "A title One captive & two captors. End"}

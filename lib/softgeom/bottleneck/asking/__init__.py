@@ -1,11 +1,10 @@
 """More questions to the same layer: each is an order to obey, answered with a proof or a point."""
 
-from softgeom.bottleneck.asking.ask import Answers, ask
+from softgeom.bottleneck.asking.ask import Answers, ask, ask_rankings
 from softgeom.bottleneck.asking.candidates import BlockingSet, ask_among, find_blocking_set
 from softgeom.bottleneck.asking.experts import Chosen, Router, ask_experts
 from softgeom.bottleneck.asking.label_sets import ask_label_sets, fourier_layer, with_threshold
 from softgeom.bottleneck.asking.mixtures import freed_pair, mixture, survives_mixing
-from softgeom.bottleneck.asking.rankings import ask_rankings
 from softgeom.bottleneck.asking.retrieval import (
     ask_together,
     largest_safe_set,

@@ -7,7 +7,7 @@ answers.table                                              # one row per order
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,15 +16,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.asking.seek import Sought, seek
+from softgeom.arrays import Floats, Ints, Singles
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import VERDICTS, load_answers, save_answers
 from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Proof, Unknown, Witness
-from softgeom.bottleneck.problem import QUIET, Problem, make_problem
+from softgeom.bottleneck.names import Names
+from softgeom.bottleneck.problem import FEW, QUIET, Problem, make_problem
 from softgeom.bottleneck.proving.decide import decide
+from softgeom.bottleneck.proving.exact import closest_pairs, split
 from softgeom.bottleneck.scaling import Scaled, in_units
+from softgeom.bottleneck.searching.ascent import of_like_size, polyak_ascent
 from softgeom.bottleneck.verdict_table import count_verdicts
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import run_blocks
@@ -32,8 +35,11 @@ from softgeom.threads import one_thread
 
 logger = logging.getLogger("softgeom")
 
+BOX = Box(100.0)
 LOGITS = 2**23  # logits held at once by the search
 MOST_TOGETHER = 256  # orders of one block
+GROUP_BYTES = 2**24  # rows of comparisons that climb together
+ROUNDS, STEPS, GROWTH = 6, 40, 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +107,7 @@ def ask(
     layer: SoftmaxLayer,
     orders: Iterable[Order],
     *,
-    features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
+    features: FeatureSet = BOX,
     n_jobs: int = 1,
     progress: bool = False,
 ) -> Answers:
@@ -178,3 +184,92 @@ def _answer(task: _Task, order: Order, found: Sought) -> Answer:
     if isinstance(evidence, Unknown):
         return Answer(order, evidence, method, steps, evidence.bound)
     return Answer(order, evidence, method, steps, certify_answer(task.outer, order, evidence))
+
+
+def ask_rankings(
+    layer: SoftmaxLayer,
+    rankings: Iterable[Sequence[int | str]],
+    *,
+    features: FeatureSet = BOX,
+    n_jobs: int = 1,
+    progress: bool = False,
+) -> Answers:
+    """For each ranking, k classes by number or token, best first, whether it can be the top k of
+    all classes, in this order (paper 001, Section 2.2); options are those of ``ask``. ValueError if
+    a ranking is empty, or names a class twice or one that does not exist.
+
+    It is a sharper question than the order of the k among themselves: of k <= d + 1 classes with
+    affinely independent rows all k! orders are possible over unbounded features (for more, never
+    all), while above all others already k = 2 can fail.
+    """
+    names = Names(layer)
+    ranked = (names.find_all(ranking, "a ranking") for ranking in rankings)
+    orders = [Order([[i] for i in classes], rest=True) for classes in ranked]
+    return ask(layer, orders, features=features, n_jobs=n_jobs, progress=progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """The best point that was found for one order."""
+
+    z: Singles  # (D,)
+    margin: float  # in float32
+    steps: int
+
+
+def seek(problem: Problem, orders: Sequence[Order]) -> list[Sought]:
+    """Look for a point of the region at which each order's comparisons hold, in `ROUNDS` of
+    `STEPS`, or one where comparisons are few; `GROWTH` of them join at a look.
+
+    One look computes all logits of a block of orders; each then climbs by Polyak steps
+    (searching/ascent.py) on the smallest of its own few comparisons, which grow by those that the
+    next look finds broken. The first point leans from the lower blocks' mean row to the upper
+    ones'. Everything is float32: what is found proves nothing until it is checked.
+    """
+    Z = problem.reach(np.stack([_lean(problem, order) for order in orders]).astype(np.float32))
+    margin, taken = np.full(len(orders), -np.inf), np.zeros(len(orders), np.intp)
+    best, working = Z.copy(), [np.zeros(0, np.intp)] * len(orders)
+    left = np.arange(len(orders))
+    few = np.array([order.comparisons(problem.classes) <= FEW for order in orders])
+    for turn in range(ROUNDS + 1):
+        Y = problem.logits(Z[left])
+        open_ = []
+        for n, y in zip(left.tolist(), Y, strict=True):
+            here = orders[n].margin(y)
+            if here > margin[n]:
+                margin[n], best[n] = here, Z[n]
+            if margin[n] <= 0:
+                working[n] = np.union1d(working[n], closest_pairs(orders[n], y, GROWTH))
+                open_.append(n)
+        left = np.array(open_, dtype=np.intp)
+        left = left[~few[left]] if turn else left
+        if not len(left) or turn == ROUNDS:
+            break
+        Z[left] = _climb(problem, best[left], [working[n] for n in left])
+        taken[left] += STEPS
+    return [Sought(*found) for found in zip(best, margin.tolist(), taken.tolist(), strict=True)]
+
+
+def _lean(problem: Problem, order: Order) -> Floats:
+    """The sum of unit steps from each block's lower neighbour's mean row to its own."""
+    direction = np.zeros(problem.dimension)
+    members = (np.array(block, dtype=np.intp) for block in order.blocks)
+    blocks = [problem.rows(block, np.float64).mean(axis=0) for block in members]
+    below = [*blocks[1:], *([problem.mean] if order.rest else [])]
+    for upper, lower in zip(blocks, below, strict=False):
+        way = upper - lower
+        direction += way / max(float(np.linalg.norm(way)), 1e-30)
+    return direction
+
+
+def _climb(problem: Problem, Z: Singles, working: list[Ints]) -> Singles:
+    """Climb for n orders from Z (n, D), in groups whose rows fit the cache."""
+    sizes, result = np.array([len(codes) for codes in working]), Z.copy()
+    for group, width in of_like_size(sizes, GROUP_BYTES // (4 * problem.dimension)):
+        # shorter lists repeat their last comparison, which changes no minimum
+        padded = [np.pad(working[n], (0, width - sizes[n]), mode="edge") for n in group]
+        above, below = split(np.stack(padded), problem.classes)
+        A = problem.rows(below) - problem.rows(above)
+        c = (problem.b[below] - problem.b[above]).astype(np.float32)
+        result[group], _ = polyak_ascent(np, A, c, Z[group], problem.project, STEPS)
+    return result

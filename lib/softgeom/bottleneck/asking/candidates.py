@@ -20,15 +20,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from softgeom.arrays import Ints
-from softgeom.bottleneck.asking.ask import Answers, ask
+from softgeom.bottleneck.asking.ask import BOX, Answers, ask
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Unknown
 from softgeom.bottleneck.names import Names
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer
-
-BOX = Box(100.0)
+from softgeom.layer import FeatureSet, SoftmaxLayer
 
 
 def ask_among(

@@ -30,8 +30,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.asking.ask import ask
-from softgeom.bottleneck.asking.candidates import BOX, about, above, weighed
+from softgeom.bottleneck.asking.ask import BOX, ask
+from softgeom.bottleneck.asking.candidates import about, above, weighed
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import VERDICTS, load_groups, save_groups
 from softgeom.bottleneck.certifying.kernel import hitting_set, verify_expert

@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softgeom.arrays import Ints
-from softgeom.bottleneck.asking.ask import Answers, ask
-from softgeom.bottleneck.asking.candidates import BOX
+from softgeom.bottleneck.asking.ask import BOX, Answers, ask
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.names import Names
 from softgeom.layer import FeatureSet, SoftmaxLayer

@@ -23,8 +23,12 @@ from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Comparisons, Proof, Unknown, Witness
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.exact import closest_pairs, decide_exactly, split
-from softgeom.bottleneck.proving.lp import TOLERANCE, MarginProgramme, SolverError
-from softgeom.bottleneck.proving.nearest import NearestPointProgramme
+from softgeom.bottleneck.proving.lp import (
+    TOLERANCE,
+    MarginProgramme,
+    NearestPointProgramme,
+    SolverError,
+)
 from softgeom.bottleneck.proving.simplex import TooLargeError
 
 ROUNDS = 200

@@ -42,7 +42,7 @@ def best_margin(
     low: Sequence[Fraction],
     high: Sequence[Fraction],
     *,
-    seconds: float = 60.0,
+    seconds: float,
 ) -> Optimum:
     """The best margin over the box, or any proof that it is at most 0, in fractions: k rows D =
     ``w_t - w_i`` of length d, and c = ``b_t - b_i``. TooLargeError after ``seconds``.
