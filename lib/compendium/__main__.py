@@ -67,12 +67,11 @@ def run(options: argparse.Namespace) -> int:
 )
 def all_(options: argparse.Namespace) -> None:
     """execute notebooks that are not up to date, and what they need"""
-    jobs = max(1, options.jobs)
-    share = str(max(1, (os.cpu_count() or 1) // jobs))  # set before NumPy is imported
-    os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or share
+    # set before NumPy is imported; one, since the last digits of a sum depend on how many there are
+    os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
     from compendium import schedule
 
-    schedule.run(options.names, options.profile, jobs, os.environ.get("PARAMS", ""))
+    schedule.run(options.names, options.profile, max(1, options.jobs), os.environ.get("PARAMS", ""))
 
 
 @_command()

@@ -115,7 +115,8 @@ def prepare_environment() -> None:
     os.environ["IPYTHONDIR"] = str(ipython)
     os.environ.setdefault("PYTHONHASHSEED", "0")
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1)
+    # the same on every machine, and as `all` sets it
+    threads = os.environ.get("OMP_NUM_THREADS") or "1"
     for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
         os.environ.setdefault(f"{library}_NUM_THREADS", threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

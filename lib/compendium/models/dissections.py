@@ -22,9 +22,6 @@ from softgeom import circuits
 from softgeom.bottleneck.rows import nearest_rows
 from softgeom.circuits import Anatomy
 
-_PAIRS = (("Mary", "John"), ("Anna", "Paul"), ("Sarah", "James"), ("David", "Emma"))
-_SENTENCE = "When {0} and {1} went to the store, {2} gave a drink to"
-
 
 @dataclass(frozen=True)
 class Prompts:
@@ -32,7 +29,6 @@ class Prompts:
 
     tokens: Tensor  # (B, T)
     right: Tensor  # (B,)
-    wrong: Tensor | None  # (B,) the answer of the twin, where it has one
     twins: Tensor  # (B, T)
 
 
@@ -43,19 +39,7 @@ def induction_prompts(subject: Subject, count: int, length: int, seed: int) -> P
     text = circuits.repeated_tokens(V, count, length, generator, start=subject.start)
     other = circuits.repeated_tokens(V, count, length, generator, start=subject.start)
     twins = torch.cat((other[:, : length + 1], text[:, length + 1 :]), dim=1)
-    return Prompts(text[:, :-1], text[:, -1], None, twins[:, :-1])
-
-
-def indirect_objects(subject: Subject) -> Prompts:
-    """Four sentences and their twins; ValueError when the tokenizer cuts a name into pieces."""
-    texts = [_SENTENCE.format(a, b, b) for a, b in _PAIRS]
-    twins = [_SENTENCE.format(a, b, a) for a, b in _PAIRS]
-    names = [[subject.tokenizer.encode(f" {name}") for name in pair] for pair in _PAIRS]
-    if any(len(ids) != 1 for pair in names for ids in pair):
-        told = "cuts names into pieces: it has no single token to answer with."
-        raise ValueError(f"{subject.name} {told}")
-    right, wrong = torch.tensor([[int(ids[0]) for ids in pair] for pair in names]).T
-    return Prompts(_stacked(subject, texts), right, wrong, _stacked(subject, twins))
+    return Prompts(text[:, :-1], text[:, -1], twins[:, :-1])
 
 
 def atlas(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
@@ -67,15 +51,15 @@ def atlas(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
 
 
 def localise(anatomy: Anatomy, prompts: Prompts) -> pd.DataFrame:
-    """One row a head: what its loss takes from the right logit (above the mean of all, or above the
-    twin's answer), in nats, means over the prompts.
+    """One row a head: what its loss takes from the right logit above the mean of all, in nats,
+    means over the prompts.
 
     `direct`: its write into the final stream replaced by its mean over the prompts, nothing else
     computed again; `total`: the same with everything behind it computed again; `control`: `total`
     on the twins, where the prediction has nothing to rest on; `restored`: on the twins the head
     alone takes what it had on the prompts, share of the gap between both that comes back.
     """
-    readout = circuits.logit_gap(anatomy, prompts.right, prompts.wrong)
+    readout = circuits.logit_gap(anatomy, prompts.right)
     with torch.no_grad():
         streams, mixed = circuits.mixed_values(anatomy, prompts.tokens)
         twin_streams, twin_mixed = circuits.mixed_values(anatomy, prompts.twins)
@@ -94,7 +78,7 @@ def paths_to(anatomy: Anatomy, prompts: Prompts, receiver: tuple[int, int]) -> p
     """What the right logit loses when the receiver's queries, keys or values alone read an earlier
     head, one a row, as on the twins.
     """
-    readout = circuits.logit_gap(anatomy, prompts.right, prompts.wrong)
+    readout = circuits.logit_gap(anatomy, prompts.right)
     with torch.no_grad():
         _, donor = circuits.mixed_values(anatomy, prompts.twins)
     effects = {
@@ -171,7 +155,3 @@ def _by_head(effects: dict[str, Tensor]) -> pd.DataFrame:
 def _named(table: pd.DataFrame) -> pd.DataFrame:
     places = zip(table["layer"], table["head"], strict=True)
     return table.assign(name=[f"L{layer}.H{head}" for layer, head in places])
-
-
-def _stacked(subject: Subject, texts: list[str]) -> Tensor:
-    return torch.cat([subject.read(text) for text in texts])

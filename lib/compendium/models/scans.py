@@ -15,7 +15,6 @@ from compendium.keeping import Shelf
 from softgeom.bottleneck import Scan, scan
 from softgeom.features import Box
 from softgeom.layer import SoftmaxLayer
-from softgeom.parallel import available_cores
 
 
 def kept_scan(layer: SoftmaxLayer, classes: np.ndarray, features: Box) -> Scan:
@@ -43,8 +42,7 @@ def _scan(
     checkpoint: Path | None = None,
 ) -> Scan:
     layer = SoftmaxLayer(W, b, tuple(tokens.tolist()) or None)
-    alone = os.environ.get("OMP_NUM_THREADS") == "1"  # make -j2 gives each notebook one thread
-    workers = 1 if alone else available_cores()
+    workers = int(os.environ.get("JOBS") or 1)  # other notebooks run beside
     found = scan(
         layer, classes, features=features, n_jobs=workers, checkpoint=checkpoint, progress=True
     )

@@ -67,7 +67,7 @@ def _index(
         f"- **{plain(register.roots[root])}** {len(rows)} rows: {', '.join(map(_linked, rows))}."
         for root, rows in shared.items()
     ]
-    parts = ["# Gallery: what four sources say, and what was found", _STATED, *pictures]
+    parts = ["# Gallery: what four sources say, and what was found", _STATED, *_grades(), *pictures]
     profiles = " and ".join(sorted({finding.profile for finding in found})) or "(none)"
     legend = (
         f"Shown: {len(found)} claims from the committed results of profile {profiles}. {_RULES}"
@@ -115,11 +115,25 @@ def _figures(run: NotebookRun) -> list[str]:
     return parts
 
 
+def _grades() -> list[str]:
+    """What two readers who drew none of the pictures say of them, in a sentence where it is known."""
+    found = [row for row in _graded() if row["first"] and row["second"]]
+    said = [
+        ", ".join(f"{sum(row[reader] == grade for row in found)} {grade}" for grade in "ABC")
+        for reader in ("first", "second")
+    ]
+    told = "Two readers who drew none, and saw picture and caption alone, gave"
+    return [f"{told} {said[0]}, and {said[1]}, to the {len(found)} shown."] if found else []
+
+
+def _graded() -> list[dict[str, str]]:
+    path = paths.root() / GRADES
+    return csv_rows(path) if path.is_file() else []
+
+
 def _good(run: NotebookRun) -> list[str]:
     """The figures of a notebook, less those that their makers graded C."""
-    path = paths.root() / GRADES
-    graded = csv_rows(path) if path.is_file() else []
-    confusing = {f"figures/{row['figure']}.png" for row in graded if row["makers"] == "C"}
+    confusing = {f"figures/{row['figure']}.png" for row in _graded() if row["makers"] == "C"}
     return [key for key in run.record["figures"] if run.figure(key) not in confusing]
 
 
@@ -144,9 +158,9 @@ _STATED = """Every verdict here is computed: a notebook passes evidence, a rule 
 the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or
 not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
 count once. What no source states is ours, and counts for or against nobody. A picture that its
-makers grade C stands in its notebook only ([grades](../../results/bench/figures_graded.csv)). Two
-readers who drew none, and saw picture and caption alone, gave 46 and 45 A, 12 and 13 B to the 58
-shown, and no C."""
+makers grade C stands in its notebook only ([grades](../../results/bench/figures_graded.csv)). Rows
+that were retired are [counted apart](../retired.md), and the authors
+[have their say](../authors.md)."""
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
     "`make readme`; nothing on these pages is typed."

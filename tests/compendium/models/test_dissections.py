@@ -40,11 +40,6 @@ def test_induction_prompts_end_before_the_token_to_repeat_and_twins_have_nothing
     assert torch.equal(asked.tokens[:, 1:6], asked.tokens[:, 7:])
 
 
-def test_a_tokenizer_that_cuts_names_is_not_asked_for_them(subject):
-    with pytest.raises(ValueError, match="tiny cuts names into pieces"):
-        dissections.indirect_objects(subject)
-
-
 def test_every_head_is_localised_beside_its_control(subject, anatomy):
     asked = dissections.induction_prompts(subject, 3, 6, seed=0)
     table = dissections.localise(anatomy, asked)
