@@ -154,6 +154,8 @@ def test_norms_at_the_ends_of_float64() -> None:
         assert Fraction(norm_up(V)[0]) >= Fraction(5) * Fraction(2) ** power
         assert norm_up(V)[0] <= np.ldexp(5.0 * (1 + 1e-8), power) + 1e-306
         assert norm_up(V)[1] == 0
+    for far in (np.inf, -np.inf, np.nan):
+        assert norm_up(np.array([1.0, far, np.nan])) == np.inf
 
 
 INTEGERS = [2**53 + 1, np.int64(2**53 + 1), np.uint64(2**64 - 1), 10**30 + 1, [1, 2**53 + 1]]

@@ -10,6 +10,7 @@ covers the rounding of the bound itself.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 # a bound is itself a short float64 computation: its relative error is far below this
 INFLATE = 1 + 1e-9
 LEAST = 5e-324  # the smallest float
+HAIR = 2.0**-60  # 1 and so much more or less is 1
 
 
 def gamma(n: int, dtype: Any = np.float64) -> float:
@@ -31,15 +33,39 @@ def underflow(n: int, dtype: Any = np.float64) -> float:
     return 4.0 * n * float(np.finfo(dtype).tiny)
 
 
-def demand_denormals() -> None:
-    """ValueError where this process takes numbers below the normal range for zero: two layers would
-    then read alike, and a margin's sign be lost.
+def demand_standard_model() -> None:
+    """ValueError where this process does not compute as all bounds suppose: two layers would then
+    read alike, a margin's sign be lost, or an error be larger than its bound.
     """
     if not LEAST + LEAST:
         raise ValueError(
             "Nothing can be proven in this process: it takes denormal numbers for zero. Call "
             "torch.set_flush_denormal(False), or do without the library built with -ffast-math."
         )
+    if 1 + HAIR != 1 or 1 - HAIR != 1:
+        raise ValueError(
+            "Nothing can be proven in this process: it does not round to the nearest number. Call "
+            "fesetround(FE_TONEAREST), or do without the library that changed this."
+        )
+    if not (_multiplies_well(np.float32) and _multiplies_well(np.float64)):
+        raise ValueError(
+            "Nothing can be proven in this process: its matrix products take denormal numbers for "
+            "zero, do not round to the nearest number, or keep fewer digits. Threads keep the mode "
+            "in which they start: import numpy before a library built with -ffast-math."
+        )
+
+
+@cache
+def _multiplies_well(dtype: Any) -> bool:
+    """Whether matrix products keep a number's last digit and denormals, and round to the nearest:
+    in every thread, of which BLAS starts more, and none in the mode of the one that asks.
+    """
+    info, n = np.finfo(dtype), 256  # a size that up to 64 threads share
+    row = np.array([1 + info.eps, 1, info.eps / 8, info.tiny / 8], dtype)
+    picks = np.array([[1, 0, 0, 0], [0, 1, 1, 0], [0, 1, -1, 0], [0, 0, 0, 1]], dtype)
+    left, right = np.zeros((n, n), dtype), np.zeros((n, n), dtype)
+    left[:, :4], right[:4] = row, np.tile(picks.T, n // 4)
+    return np.array_equal(left @ right, np.tile(row[[0, 1, 1, 3]], (n, n // 4)))
 
 
 def exponent(size: float) -> int:
@@ -57,7 +83,9 @@ def shrink(values: ArrayLike, power: int) -> NDArray[np.float64]:
 
 
 def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Upper bounds on the 2-norms of V (..., n): squares neither overflow nor vanish."""
+    """Upper bounds on the 2-norms of V (..., n), infinite for a NaN: squares neither overflow nor
+    vanish.
+    """
     largest = np.abs(V).max(axis=-1, initial=0.0)
     power = np.frexp(np.where(np.isfinite(largest), largest, 0.0))[1]
     # exact, or off by an underflow that the last term covers
@@ -66,7 +94,7 @@ def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
     squares = np.einsum("...n,...n->...", scaled, scaled) * (1 + gamma(n + 2)) + underflow(n)
     with np.errstate(over="ignore"):  # infinity is an upper bound, too
         bound = np.ldexp(np.sqrt(squares) * INFLATE, power) + underflow(1)
-    return np.where(largest > 0, bound, 0.0)
+    return np.where(largest == 0, 0.0, np.where(np.isnan(largest), np.inf, bound))
 
 
 def as_floats(given: ArrayLike, name: str) -> NDArray[np.float64]:

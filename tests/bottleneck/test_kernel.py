@@ -4,6 +4,10 @@ kernel imports nothing that searches.
 
 import ast
 import itertools
+import os
+import platform
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -578,6 +582,90 @@ def test_nothing_is_proven_where_only_results_are_flushed_to_zero(monkeypatch) -
     monkeypatch.setattr(rounding, "LEAST", Flushed(5e-324))
     with pytest.raises(ValueError, match="denormal numbers"):
         Checker(SoftmaxLayer([[1.0]]), Box(1.0))
+
+
+IN_ANOTHER_MODE = """
+import ctypes
+libm = ctypes.CDLL("libm.so.6")
+usual = ctypes.create_string_buffer(64)
+libm.fegetenv(usual)
+other = ctypes.create_string_buffer(usual.raw, 64)
+mode = int.from_bytes(usual[28:32], "little") | {mode:#x}
+other[28:32] = mode.to_bytes(4, "little")
+libm.fesetenv(other)
+import numpy as np  # BLAS starts its threads
+if {threads}:
+    libm.fesetenv(usual)
+from softgeom.bottleneck.certifying.kernel import verify_findings
+from softgeom.bottleneck.certifying.verdict import Finding, Witness
+from softgeom.layer import Box, SoftmaxLayer
+C, d, n, low = 1024, 256, 128, 2.0**-1023
+W, b, points = np.zeros((C, d)), np.zeros(C), np.full((n, d), low)
+W[C // 2:], b[0] = 2.0**38, 2.0**-1000
+for t in range(1, n):
+    W[-t, t], points[t, t] = 2.0**39, 1.0
+claims = [Finding(-t % C, Witness(points[t]), "", 0, 2.0**-1001, 0.0) for t in range(n)]
+try:
+    verify_findings(SoftmaxLayer(W, b), Box(1.0, low=low), claims)
+    print("proven")
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="writes MXCSR by glibc"
+)
+@pytest.mark.parametrize(
+    ("mode", "threads", "said"),
+    [
+        pytest.param(0x0040, True, "its matrix products", id="operands of threads are flushed"),
+        pytest.param(0x4000, True, "its matrix products", id="threads round up"),
+        pytest.param(0x4000, False, "does not round to the nearest", id="all round up"),
+        pytest.param(0x2000, False, "does not round to the nearest", id="all round down"),
+        pytest.param(0x0000, True, "Class 0 (0)", id="as usual"),
+    ],
+)
+def test_nothing_is_proven_where_the_standard_model_does_not_hold(mode, threads, said) -> None:
+    """Class 0 is behind half of the classes at every point of the box. Where the threads of BLAS
+    take operands below the normal range for zero, while the thread that asks does not, the products
+    of those classes vanish at the point.
+    """
+    program = IN_ANOTHER_MODE.format(mode=mode, threads=threads)
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if said == "its matrix products" and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("BLAS starts no thread here")
+    assert said in answer.stdout, answer.stderr
+
+
+def test_products_that_keep_fewer_digits_are_noticed(monkeypatch) -> None:
+    """Some libraries multiply float32 as bfloat16 when a variable of the environment says so."""
+    monkeypatch.setattr(rounding, "_multiplies_well", lambda dtype: dtype != np.float32)
+    with pytest.raises(ValueError, match="keep fewer digits"):
+        Checker(SoftmaxLayer([[1.0]]), Box(1.0))
+
+
+@pytest.mark.parametrize("change", [{"index": 0.5}, {"margin": 2**60 + 1}, {"radius": 0}])
+def test_numbers_of_another_type_are_no_claim(change: dict[str, float]) -> None:
+    layer = SoftmaxLayer([[2.0**60], [0.0]])
+    finding = Finding(0, Witness(np.ones(1)), "", 0, 2.0**60, 0.25)
+    verify_findings(layer, Box(1.0), [finding])
+    with pytest.raises(EvidenceError, match=r"none of the layer|must be floats"):
+        verify_findings(layer, Box(1.0), [replace(finding, **change)])
+
+
+def test_a_point_that_float64_would_move_is_none() -> None:
+    checker = Checker(SoftmaxLayer([[1.0], [0.0]]), Box(1.0))
+    assert checker.margin(wins(0), np.array([1])) == pytest.approx(1)
+    for point in (np.array([1 - np.longdouble(2) ** -60]), np.array([2**53 + 1]), np.array([1j])):
+        for ask in (
+            lambda point=point: checker.margin(wins(0), point),
+            lambda point=point: checker.certify(point[None], np.array([0])),
+        ):
+            with pytest.raises(ValueError, match="A point"):
+                ask()
 
 
 def test_a_point_that_its_unit_would_move_into_the_set_is_outside() -> None:

@@ -56,7 +56,7 @@ from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, one_cluster, run_blocks
-from softgeom.rounding import demand_denormals
+from softgeom.rounding import demand_standard_model
 from softgeom.threads import one_thread
 
 # classes without a witness that share their sample of rivals and a block of the checkpoint
@@ -124,7 +124,7 @@ def scan(
         If a class index is out of range or stands there twice, the feature set does not fit the
         layer, a route is unknown, or the device is not there.
     """
-    demand_denormals()
+    demand_standard_model()
     chosen = chosen_classes(layer, classes)
     features.check(layer.dimension)
     names = [route.name for route in ROUTES]

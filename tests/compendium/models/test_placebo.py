@@ -7,7 +7,7 @@ from compendium.models.arms import NONE, PLACEBO
 from compendium.models.sweep import Experiment
 from softgeom.language_model import GPTConfig, TrainingConfig, windows
 from softgeom.margins.embedding_prior import PriorConfig
-from softgeom.rounding import demand_denormals
+from softgeom.rounding import demand_standard_model
 
 MULTIPLES = {"noise": [0.5, 2.0]}
 PAIRS = [(PLACEBO, NONE), ("penalty 0.5", PLACEBO)]
@@ -37,7 +37,7 @@ def ran(base, tokens, tmp_path_factory):
 
 
 def test_a_training_leaves_denormal_numbers_to_others(ran):
-    demand_denormals()
+    demand_standard_model()
 
 
 def test_inert_forms_leave_every_digit_and_the_placebo_does_not(base, tokens):

@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike
 
 from softgeom.arrays import Array, Floats, Ints
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.rounding import demand_denormals, exponent, gamma, norm_up, underflow
+from softgeom.rounding import demand_standard_model, exponent, gamma, norm_up, underflow
 
 LIBRARY = 2.0**-48  # relative error of exp and log: sixteen units in the last place
 LEAST_EXPONENT = -700.0  # below, u would come near the end of float64's normal range
@@ -74,7 +74,7 @@ class Certifier:
     """Certifies bounds for one layer over one feature set; holds what all of them need."""
 
     def __init__(self, layer: SoftmaxLayer, features: FeatureSet) -> None:
-        demand_denormals()
+        demand_standard_model()
         features.check(layer.dimension)
         self.layer, self.features = layer, features
         self.W = layer.W.astype(np.float64, copy=False)

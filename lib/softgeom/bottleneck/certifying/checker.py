@@ -34,7 +34,7 @@ from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Comparisons
 from softgeom.bottleneck.scaling import in_units
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.rounding import demand_denormals, gamma, norm_up, shrink, underflow
+from softgeom.rounding import as_floats, demand_standard_model, gamma, norm_up, shrink, underflow
 
 TILE_BYTES = 32 * 2**20  # logits held at once
 POSITIVE = 5e-324  # a margin that only claims to be positive
@@ -52,7 +52,7 @@ class Checker:
     """
 
     def __init__(self, layer: SoftmaxLayer, features: FeatureSet) -> None:
-        demand_denormals()
+        demand_standard_model()
         features.check(layer.dimension)
         self.layer, self.features = layer, features
         self._units = in_units(layer, features, COMFORT)
@@ -74,7 +74,7 @@ class Checker:
         ValueError
             If the shapes do not fit the layer.
         """
-        points, classes = np.asarray(points), np.asarray(classes, dtype=np.intp)
+        points, classes = _as_they_are(points), np.asarray(classes, dtype=np.intp)
         if points.shape != (len(classes), self.layer.dimension):
             raise ValueError(
                 f"{len(classes)} witnesses need shape "
@@ -255,7 +255,7 @@ class Checker:
         """A point of the set (d,) as fractions, its logits (C,) in float64, and what each of those
         may be off by; None outside.
         """
-        point = np.asarray(point)
+        point = _as_they_are(point)
         if point.shape != (self.layer.dimension,) or not all(
             isinstance(value, Fraction) or np.isfinite(value) for value in point
         ):
@@ -387,6 +387,13 @@ def round_down(value: Fraction) -> float:
     if abs(Fraction(near)) > abs(value):
         near = float(np.nextafter(near, 0.0))
     return max(near, POSITIVE) if value > 0 else min(near, 0.0)
+
+
+def _as_they_are(points: NDArray[Any]) -> NDArray[Any]:
+    """Points of floats or fractions; others as float64, ValueError where that would move them."""
+    array = np.asarray(points)
+    kept = array.dtype in (np.float16, np.float32, np.float64, object)
+    return array if kept else as_floats(array, "A point")
 
 
 def _are_near(rounded: NDArray[np.float64], z: list[Fraction]) -> bool:

@@ -39,7 +39,7 @@ from softgeom.bottleneck.certifying.verdict import (
     Witness,
 )
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
-from softgeom.rounding import demand_denormals
+from softgeom.rounding import demand_standard_model
 
 TOGETHER = 1024  # points of one product
 MANY = 8192  # points below which whole products take less time than preparing for a part of each
@@ -62,7 +62,7 @@ def certify_evidence(
     EvidenceError
         If the evidence does not prove its verdict; the message names the class.
     """
-    demand_denormals()
+    demand_standard_model()
     named = f"Class {t} ({layer.token(t) if 0 <= t < layer.classes else '?'})"
     if isinstance(evidence, Witness):
         point = np.asarray(evidence.point)
@@ -114,14 +114,17 @@ def verify_findings(layer: SoftmaxLayer, features: FeatureSet, findings: Sequenc
     ------
     EvidenceError
         At the first class that is out of range, occurs twice, or whose evidence does not prove what
-        is filed under it; the message names it.
+        is filed under it, in floats; the message names it.
     """
     checker = Checker(layer, features)
     seen: set[int] = set()
     for f in findings:
-        if f.index in seen or not 0 <= f.index < layer.classes:
+        whole = isinstance(f.index, int | np.integer)  # 2.5 would be cut to 2
+        if f.index in seen or not whole or not 0 <= f.index < layer.classes:
             said = "occurs twice" if f.index in seen else "is none of the layer's"
             raise EvidenceError(f"Class {f.index} {said}.")
+        if not (isinstance(f.margin, float) and isinstance(f.radius, float)):
+            raise EvidenceError(f"Class {f.index}: its margin and radius must be floats.")
         seen.add(f.index)
     margins, radii = _proven_weights(checker, findings), set[int]()
     look = _partial_look(checker, findings)
