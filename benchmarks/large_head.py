@@ -15,10 +15,11 @@ Writes results/bench/large_head.csv; rows of other cells stay.
 
     python benchmarks/large_head.py --whole whisper-base=model.bin [--options "--features auto"]
 
-scans the head of a model whole and verifies it, as a user would, each in a process of its own, and
-writes counts, CPU seconds and the higher peak of memory to results/bench/whole_heads.csv (the row
-of Gemma 3 270M: `--options "--features unbounded --verdicts-only --jobs 2"`). A scan that is
-stopped goes on in its folder, `whole/NAME`; its seconds are then those of the last call.
+scans the head of a model whole and verifies it, as a user would, each by a command of its own, and
+writes counts, seconds and the higher peak of memory, of all processes of a command together, to
+results/bench/whole_heads.csv (the row of Gemma 3 270M: `--options "--features unbounded
+--verdicts-only --jobs 2"`). A scan that is stopped goes on in its folder, `whole/NAME`; its seconds
+are then those of the last call.
 """
 
 # ruff: noqa: E402 - the thread count must be set before numpy is imported
@@ -31,7 +32,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -41,6 +41,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from targets import Took, run
 
 from softgeom.bottleneck import scanner
 from softgeom.bottleneck.examples import hard_layer
@@ -121,8 +122,8 @@ def measure(classes: int, features: int, scanned: int) -> dict[str, Any]:
 def write_whole(name: str, model: str, options: list[str]) -> None:
     """The row of one head, scanned and verified by the commands."""
     folder = Path("whole") / name
-    scanned = _cpu_seconds("scan", model, *options, "--out", str(folder), "--quiet")
-    verified = _cpu_seconds("verify", str(folder), model)
+    scanned = _took("scan", model, *options, "--out", str(folder), "--quiet")
+    verified = _took("verify", str(folder), model)
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     row = {
         "head": name,
@@ -130,20 +131,21 @@ def write_whole(name: str, model: str, options: list[str]) -> None:
         "features": summary["features"],
         "feature_set": summary["feature_set"],
         **summary["counts"],
-        "scan_cpu_s": round(scanned),
-        "verify_cpu_s": round(verified),
-        "peak_gb": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6, 2),
+        "scan_cpu_s": round(scanned.cpu_seconds),
+        "scan_wall_s": round(scanned.seconds),
+        "verify_cpu_s": round(verified.cpu_seconds),
+        "peak_gb": round(max(scanned.peak_gb, verified.peak_gb), 2),
     }
     known = pd.read_csv(WHOLE_HEADS).to_dict("records") if WHOLE_HEADS.is_file() else []
     table = pd.DataFrame([*(other for other in known if other["head"] != name), row])
     table.to_csv(WHOLE_HEADS, index=False, lineterminator="\n")
 
 
-def _cpu_seconds(*words: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-m", "softgeom.cli", *words], check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def _took(*words: str) -> Took:
+    took = run([sys.executable, "-m", "softgeom.cli", *words])
+    if took.status:
+        raise SystemExit(f"softgeom {words[0]} ended with status {took.status}")
+    return took
 
 
 def extrapolated(row: dict[str, Any]) -> dict[str, Any]:

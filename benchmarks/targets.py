@@ -20,8 +20,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,25 +170,42 @@ def _cells(profile: str, name: str, seconds: float) -> dict[str, object]:
 
 def measure(target: str) -> dict[str, object]:
     """Wall and CPU time, largest memory of the process tree (sampled), growth of the clone."""
-    before, cpu, started = _disk(), _cpu_minutes(), time.monotonic()
-    process = subprocess.Popen(["make", target], cwd=ROOT, stdout=subprocess.DEVNULL)
+    before = _disk()
+    command = ["make", target]
+    took = run(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    if took.status:
+        raise SystemExit(f"make {target} failed with status {took.status}; nothing is recorded")
+    return {
+        "target": target,
+        "minutes": round(took.seconds / 60, 1),
+        CPU: round(took.cpu_seconds / 60, 2),
+        "peak memory (GB)": round(took.peak_gb, 1),
+        "disk (GB)": round(max(0.0, _disk() - before), 2),
+        "cores": os.cpu_count(),
+        "machine": f"{platform.system()} {platform.machine()}, no GPU",
+    }
+
+
+class Took(NamedTuple):
+    """What a command took; its memory is that of all its processes together (sampled)."""
+
+    status: int
+    seconds: float
+    cpu_seconds: float
+    peak_gb: float
+
+
+def run(command: Sequence[str], **how: Any) -> Took:
+    """Run a command to its end, as `subprocess.Popen` would with these options."""
+    cpu, started = _cpu_minutes(), time.monotonic()
+    process = subprocess.Popen(command, **how)
     peak = [0.0]
     sampler = threading.Thread(target=_sample, args=(process, peak), daemon=True)
     sampler.start()
     status = process.wait()
     seconds = time.monotonic() - started
     sampler.join()
-    if status:
-        raise SystemExit(f"make {target} failed with status {status}; nothing is recorded")
-    return {
-        "target": target,
-        "minutes": round(seconds / 60, 1),
-        CPU: round(_cpu_minutes() - cpu, 2),
-        "peak memory (GB)": round(peak[0], 1),
-        "disk (GB)": round(max(0.0, _disk() - before), 2),
-        "cores": os.cpu_count(),
-        "machine": f"{platform.system()} {platform.machine()}, no GPU",
-    }
+    return Took(status, seconds, 60 * (_cpu_minutes() - cpu), peak[0])
 
 
 def _sample(process: subprocess.Popen[bytes], peak: list[float]) -> None:
