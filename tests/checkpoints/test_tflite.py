@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from softgeom.checkpoints import load_head
+from softgeom.checkpoints.activation import RELU_BEHIND
 from softgeom.cli import main
 
 pytest.importorskip(
     "flatbuffers", reason="FlatBuffers is not installed (it comes with onnxruntime)"
 )
-from torture.tflite_writer import CONV, CONV_OPTIONS, RELU, classifier
+from torture.tflite_writer import CONV, CONV_OPTIONS, RELU, SOFTMAX, classifier
 
 
 @pytest.fixture
@@ -38,6 +39,13 @@ def test_a_step_that_bounds_nothing_and_a_bias_that_is_left_out(tmp_path, weight
     assert load_head(path).activation is None
     assert load_head(path, without_bias=True).layer.b is None
     assert load_head(path, weight="head/W").layer.classes == 5
+
+
+def test_a_relu_fused_to_the_layer_before_a_softmax_is_said(tmp_path, weights):
+    W, b = weights
+    head = load_head(classifier(tmp_path / "m.tflite", W, b, fused=RELU, last=SOFTMAX))
+    np.testing.assert_array_equal(head.layer.W, W)
+    assert RELU_BEHIND in head.notes
 
 
 def test_the_command_line_reads_it(tmp_path, weights, capsys):

@@ -9,7 +9,7 @@ import flatbuffers
 import numpy as np
 
 RELU, CONV_OPTIONS, DENSE_OPTIONS, NO_OPTIONS = 1, 1, 8, 0
-FULLY_CONNECTED, CONV, MEAN, LOGISTIC, DEQUANTIZE = 9, 3, 40, 14, 6
+FULLY_CONNECTED, CONV, MEAN, LOGISTIC, DEQUANTIZE, SOFTMAX = 9, 3, 40, 14, 6, 25
 
 
 class Writer:
@@ -98,8 +98,9 @@ def classifier(
     before: tuple[int, int, int, int] = (CONV, CONV_OPTIONS, 3, RELU),
     fused: int = 0,
     half: bool = False,
+    last: int = LOGISTIC,
 ) -> str:
-    """A step, a mean over positions, the layer, a sigmoid."""
+    """A step, a mean over positions, the layer, a sigmoid or another operator."""
     code, options, field, kind = before
     tensors = [
         ("pixels", (1, 8, 8, 3), 0, b""),
@@ -117,6 +118,6 @@ def classifier(
         (MEAN, [1, 1], [2], NO_OPTIONS, 0, 0),
         *([(DEQUANTIZE, [3], [7], NO_OPTIONS, 0, 0)] if half else []),
         (FULLY_CONNECTED, [2, weight, 4], [5], DENSE_OPTIONS, 0, fused),
-        (LOGISTIC, [5], [6], NO_OPTIONS, 0, 0),
+        (last, [5], [6], NO_OPTIONS, 0, 0),
     ]
     return write(path, tensors, operators, [6])

@@ -39,6 +39,10 @@ INTERVALS = {
     "HardSwish": (-0.3751, math.inf), "GELU": (-0.1701, math.inf), "sigmoid": (0.0, 1.0),
     "softmax": (0.0, 1.0), "tanh": (-1.0, 1.0), "LSTM": (-1.0, 1.0), "GRU": (-1.0, 1.0),
 }  # fmt: skip
+RELU_BEHIND = (
+    "a ReLU stands between the layer and the softmax and ties what is below 0: the verdicts are "
+    "about scores before it, and what never wins there never wins behind it"
+)
 _BY_OPERATOR = {
     "Relu": "ReLU", "Sigmoid": "sigmoid", "Tanh": "tanh", "Softmax": "softmax",
     "HardSwish": "HardSwish", "HardSigmoid": "sigmoid", "Softplus": "ReLU", "Gelu": "GELU",

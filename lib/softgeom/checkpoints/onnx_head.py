@@ -2,7 +2,8 @@
 the softmax is written.
 
 From an output back, through whatever keeps the order of the classes: a Softmax or its parts
-(ReduceMax, Sub, Exp, ReduceSum, Div, Log), reshapes, casts, positive scales. A constant that is
+(ReduceMax, Sub, Exp, ReduceSum, Div, Log), reshapes, casts, positive scales; in front of a softmax
+also a ReLU, which ties what it cuts. A constant that is
 added on the way is the bias b; a constant that multiplies scales the rows. The first MatMul, Gemm,
 or quantised product with a constant operand is W x; where there is none, a convolution of one
 pixel, which is the same product at every place. Quantised weights become the real numbers that the
@@ -16,13 +17,13 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from softgeom.checkpoints.activation import Activation, activation_of
+from softgeom.checkpoints.activation import RELU_BEHIND, Activation, activation_of
 from softgeom.checkpoints.choosing import Choice
 from softgeom.checkpoints.labels import LabelsError, fit_labels, lines
 from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise, inputs
@@ -42,7 +43,8 @@ _ORDER_KEEPING = {
     "Max", "Clip", "QuantizeLinear", "DequantizeLinear", "Mul", "Add", "Neg", "Expand", "Softcap",
     "Sum",
 }  # fmt: skip
-_NONLINEAR = set("Softmax LogSoftmax Exp Log Sigmoid ArgMax TopK Clip Softplus Max".split())
+_NONLINEAR = set("Softmax LogSoftmax Exp Log Sigmoid ArgMax TopK Clip Softplus Max Relu".split())
+_DECIDING = {"Softmax", "LogSoftmax", "ArgMax", "TopK"}
 _QUANTISED = {
     "MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
 }  # fmt: skip
@@ -151,14 +153,14 @@ class _After:
     scale: np.ndarray | None = None
     shift: np.ndarray | None = None
     notes: tuple[str, ...] = field(default=())
+    decided: bool = False  # a softmax, or what else takes the best, comes behind
 
     def added(self, constant: np.ndarray) -> _After:
         value = constant if self.scale is None else constant * self.scale
-        return _After(self.scale, value if self.shift is None else self.shift + value, self.notes)
+        return replace(self, shift=value if self.shift is None else self.shift + value)
 
     def scaled(self, constant: np.ndarray) -> _After:
-        scale = constant if self.scale is None else self.scale * constant
-        return _After(scale, self.shift, self.notes)
+        return replace(self, scale=constant if self.scale is None else self.scale * constant)
 
 
 def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
@@ -196,7 +198,7 @@ def _walk(graph: OnnxGraph, output: str) -> list[tuple[Any, _After]]:
                 found.append((node, after))
         elif _is_pointwise(graph, node):
             convolved.append((node, after))
-        elif node.op_type in _ORDER_KEEPING:
+        elif node.op_type in _ORDER_KEEPING or (node.op_type == "Relu" and after.decided):
             waiting.extend(_before(graph, node, after))
     return found or convolved
 
@@ -216,7 +218,9 @@ def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _Afte
     varying = [name for name in names if not graph.is_constant(name)]
     constants = [name for name in names if graph.is_constant(name)]
     if node.op_type in _NONLINEAR:
-        return [(name, _After(notes=after.notes)) for name in names[:1]]
+        decided = after.decided or node.op_type in _DECIDING
+        notes = (*after.notes, RELU_BEHIND) if node.op_type == "Relu" else after.notes
+        return [(name, _After(notes=notes, decided=decided)) for name in names[:1]]
     one = len(varying) == 1
     if node.op_type in {"Add", "Sum"} and one:
         for name in constants:

@@ -3,8 +3,8 @@ and what stands in front of it.
 
 A file is a FlatBuffer (schema.fbs of TensorFlow Lite, version 3): tensors with shape, type and
 buffer, and operators with the numbers of the tensors that they read and write. Softmax, sigmoid,
-reshapes and dequantisation behind the layer change no order of its outputs. Matrices are stored as
-(classes, features).
+reshapes and dequantisation behind the layer change no order of its outputs; a ReLU ties what it
+cuts. Matrices are stored as (classes, features).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.checkpoints.activation import Activation, named_activation
+from softgeom.checkpoints.activation import RELU_BEHIND, Activation, named_activation
 from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 
@@ -34,10 +34,12 @@ _ACTIVATIONS = {_LOGISTIC: "sigmoid", _SOFTMAX: "softmax"} | {
 _FUSED_AT = {3: 3, 4: 4, _FULLY_CONNECTED: 0, 0: 0, 18: 0}
 # RELU, RELU6, TANH; an interval may be wider than the step's own
 _FUSED = {1: "ReLU", 3: "ReLU", 4: "tanh"}
-_MONOTONE = {0, 4}  # nothing fused to the last layer, or tanh; a ReLU there would tie what it clips
+_MONOTONE = {0, 4}  # nothing fused to the last layer, or tanh
+_RELU = 1  # fused to it: only in front of a softmax is that the layer
 _FLOATS = {0: "<f4", 1: "<f2", 10: "<f8"}
 _DAMAGE = (struct.error, ValueError, IndexError, UnicodeDecodeError)
 _STEPS = 1000  # of a walk: a graph that is damaged may have circles
+_Head = tuple[str, str | None, Activation | None, list[str]]
 
 
 def open_tflite(path: Path) -> Opened:
@@ -49,12 +51,11 @@ def open_tflite(path: Path) -> Opened:
 def _show(store: TfliteStore, asked: Asked) -> Shown:
     if asked.weight is not None:
         return shown(store, asked)
-    weight, bias, activation = store.head()
+    weight, bias, activation, why = store.head()
     bias = None if asked.without_bias else asked.bias or bias
     # the graph shows that there is none: no name is taken for one
     choice = choose(store, {}, weight, bias, without_bias=bias is None)
-    why = ("the fully connected layer before the output", *choice.why)
-    return Shown(store, replace(choice, why=why), activation)
+    return Shown(store, replace(choice, why=(*why, *choice.why)), activation)
 
 
 class TfliteStore:
@@ -108,9 +109,9 @@ class TfliteStore:
             )
         return np.frombuffer(values, dtype).reshape(shape)
 
-    def head(self) -> tuple[str, str | None, Activation | None]:
-        """Weight, bias and the step before the fully connected layer that the output comes from;
-        ValueError without.
+    def head(self) -> _Head:
+        """Weight, bias and the step before the fully connected layer that the output comes from,
+        and what there is to know about it; ValueError without.
         """
         try:
             return self._head()
@@ -121,14 +122,17 @@ class TfliteStore:
                 f"{self.label} is not a whole TFLite file ({error}): fetch it again."
             ) from error
 
-    def _head(self) -> tuple[str, str | None, Activation | None]:
+    def _head(self) -> _Head:
         if len(self._outputs) != 1:
             raise ValueError(
                 f"{self.label} has {len(self._outputs)} outputs: name the matrix of one with "
                 "--weight."
             )
+        why = ["the fully connected layer before the output"]
         op = self._back(self._outputs[0], _BEHIND)
-        if op is None or self._code(op) != _FULLY_CONNECTED or self._fused(op) not in _MONOTONE:
+        cut = op is not None and self._fused(op) == _RELU and self._ends_in_softmax()
+        kept = op is not None and (cut or self._fused(op) in _MONOTONE)
+        if op is None or self._code(op) != _FULLY_CONNECTED or not kept:
             raise ValueError(
                 f"{self.label} has no fully connected layer before its output: name the "
                 "matrix with --weight."
@@ -141,7 +145,12 @@ class TfliteStore:
             weight = source.numbers(1).tolist()[0] if source is not None and widened else -1
         if weight not in names:
             raise ValueError(f"{self.label}: the matrix of the last layer is not a constant.")
-        return names[weight], names.get(bias[0]) if bias else None, self._activation(x)
+        why += [RELU_BEHIND] if cut else []
+        return names[weight], names.get(bias[0]) if bias else None, self._activation(x), why
+
+    def _ends_in_softmax(self) -> bool:
+        op = self._back(self._outputs[0], _BEHIND - {_SOFTMAX})
+        return op is not None and self._code(op) == _SOFTMAX
 
     def _activation(self, x: int) -> Activation | None:
         op = self._back(x, _KEEPS_INTERVAL)
