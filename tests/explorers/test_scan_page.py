@@ -20,6 +20,7 @@ from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.folder import verify_folder
 from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
+from softgeom.checkpoints.labels import LabelsError, read_labels
 from softgeom.explorers import scan_page, scripts
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
@@ -99,6 +100,31 @@ def npz(layer: SoftmaxLayer, **more: np.ndarray) -> bytes:
     with io.BytesIO() as file:
         np.savez(file, W=layer.W, **({} if layer.b is None else {"b": layer.b}), **more)
         return file.getvalue()
+
+
+FIVE = ["a", "b", "c", "d", "e"]
+LISTS = [
+    FIVE, [" ", *FIVE], [*FIVE, ""], ["<blank>", *FIVE], ["BLANK", *FIVE], [*FIVE, "[ctc_blk]"],
+    ["中blank", *FIVE], ["́blank", *FIVE], ["a\r", "b"], ["\u2028", "\x0c", "a"], ["blank"], [],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("listed", LISTS, ids=ascii)
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_names_are_fitted_as_the_library_fits_them(javascript, tmp_path, listed, ending):
+    """A blank and spaces are added in the same layouts; a list that does not fit is refused by the
+    same reason.
+    """
+    (tmp_path / "names.txt").write_text("\n".join(listed) + ending, encoding="utf-8", newline="")
+    body = "try { return m.parseLabels(...argument); } catch (error) { return error.message; }"
+    for classes in range(1, 11):
+        content = (tmp_path / "names.txt").read_bytes().decode()
+        page = javascript("scan_files", body, [content, classes, "names.txt"])
+        try:
+            assert page == list(read_labels(tmp_path / "names.txt", classes)[0])
+        except LabelsError as error:
+            said = str(error).removeprefix(f"{tmp_path}/").partition(" (--labels-anyway")[0]
+            assert page == f"{said}."
 
 
 def stated(features: FeatureSet) -> dict:

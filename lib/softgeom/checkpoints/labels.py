@@ -156,11 +156,17 @@ def fit_labels(
         fitted = (*[BLANK][own:], *names, *[" "] * spaces)
         return fitted, f" ({said}; {_beginning(fitted)})"
     if not confirmed:
+        why, cure = f", {-missing} too many", f"leaves out the last {-missing}"
+        if missing > 0:
+            why = (
+                ", and a blank before and one or two spaces behind them do not make up for "
+                f"{missing}"
+            )
+            first = f", {plain(names[0], 20)!r}" if names else ""
+            cure = f"names class 0 after its first line{first}"
         raise LabelsError(
-            f"{label} has {len(names)} names for {classes} classes, and a blank before and one or "
-            f"two spaces behind them do not make up for {abs(missing)}: pass the model's own list, "
-            "or add what it lacks (--labels-anyway names class 0 after its first line"
-            + (f", {plain(names[0], 20)!r})." if names else ").")
+            f"{label} has {len(names)} names for {classes} classes{why}: give the model's own list "
+            f"(--labels-anyway {cure})."
         )
     padded = names[:classes] + [f"<unused {index}>" for index in range(len(names), classes)]
     return tuple(padded), f" ({len(names)} names for {classes} classes, taken as confirmed)"

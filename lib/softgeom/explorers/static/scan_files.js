@@ -207,7 +207,7 @@ const asStored = ({ raw, kind }) => ({ dtype: `<${kind}`, bytes: bytesOf(raw) })
 /** Names in the file itself, GGUF's vocabulary, an array `tokens` of strings or PP-OCR's list; null when there is none that fits. */
 export async function storedTokens(arrays, classes) {
   if (arrays.names?.length === classes) return arrays.names;
-  if (arrays.lines) return namesOf(arrays.lines, classes);
+  if (arrays.lines) return fitNames(linesOf(arrays.lines), classes);
   const array = arrays.find((one) => one.name === "tokens" && /^[<|]?[US]\d+$/.test(one.dtype) && one.shape.length === 1 && one.shape[0] === classes);
   if (!array) return null;
   const bytes = await array.read();
@@ -221,24 +221,29 @@ export async function storedTokens(arrays, classes) {
 
 /** Names from a file, one a line or a JSON list. */
 export function parseLabels(content, classes, fileName) {
-  const found = namesOf(content, classes);
-  if (!found) throw new Error(`${fileName} has not the names of ${classes} classes: give the model's own list.`);
-  return found;
-}
-
-/** The same, or null where their number does not fit; a list up to three short belongs to a network that reads text lines, as softgeom scan has it. */
-function namesOf(content, classes) {
-  let names = null;
+  let names;
   try {
-    const said = JSON.parse(content);
-    if (Array.isArray(said) && said.every((name) => typeof name === "string")) names = said;
+    names = JSON.parse(content);
   } catch {
     names = null;
   }
-  names ??= content.replace(/(\r\n|\r|\n)$/, "").split(/\r\n|\r|\n/);
+  if (!Array.isArray(names) || names.some((name) => typeof name !== "string")) names = linesOf(content);
+  const fitted = fitNames(names, classes);
+  if (fitted) return fitted;
+  const missing = classes - names.length;
+  const why = missing < 0 ? `, ${-missing} too many` : `, and a blank before and one or two spaces behind them do not make up for ${missing}`;
+  throw new Error(`${fileName} has ${names.length} names for ${classes} classes${why}: give the model's own list.`);
+}
+
+/** Lines end with line feeds only: some dictionaries hold other line separators as entries. */
+const linesOf = (text) => (text ? text.replace(/\n$/, "").split("\n").map((line) => line.replace(/\r$/, "")) : []);
+
+/** The names of all classes, or null where their number does not fit; a list up to three short belongs to a network that reads text lines, as softgeom scan has it. */
+function fitNames(names, classes) {
   const missing = classes - names.length;
   if (missing === 0) return names;
-  const [ownFirst, ownLast] = [names[0], names.at(-1)].map((name) => /^[\W_]*(ctc[\W_]*)?(blank|blk)[\W_]*$/i.test(name));
+  const blank = /^[^\p{L}\p{N}]*(ctc[^\p{L}\p{N}]*)?(blank|blk)[^\p{L}\p{N}]*$/iu;
+  const [ownFirst, ownLast] = [names[0], names.at(-1)].map((name) => blank.test(name));
   if (ownFirst) return missing === 1 || missing === 2 ? [...names, ...Array(missing).fill(" ")] : null;
-  return missing > 0 && missing <= 3 && !ownLast ? ["<blank>", ...names, ...Array(missing - 1).fill(" ")] : null;
+  return names.length && missing > 0 && missing <= 3 && !ownLast ? ["<blank>", ...names, ...Array(missing - 1).fill(" ")] : null;
 }
