@@ -92,6 +92,17 @@ def test_names_beside_the_model_are_found_when_one_set_fits(tmp_path):
     assert load_head(tmp_path / "m.npz").layer.tokens is None
 
 
+def test_a_tokenizer_beside_the_model_decides_over_other_lists(tmp_path):
+    (tmp_path / "model.bin").touch()
+    (tmp_path / "vocabulary.json").write_text(json.dumps(["Ġa", "b"]))
+    content = {"model": {"vocab": {"Ġa": 0, "b": 1}}, "decoder": {"type": "ByteLevel"}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    assert labels_beside(tmp_path / "model.bin", 2)[0] == (" a", "b")
+    content["model"]["vocab"] = {"a": 0}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))  # not of this model
+    assert labels_beside(tmp_path / "model.bin", 2)[0] == ("Ġa", "b")
+
+
 def test_a_dictionary_that_numbers_from_one_leaves_class_0_to_the_blank(tmp_path):
     numbered = {name: n for n, name in enumerate(FIVE, start=1)}
     (tmp_path / "vocab.json").write_text(

@@ -1,7 +1,11 @@
 """Model folders written by `transformers`: the layer in the file is the layer of the live model."""
 
+import gzip
+import io
 import json
+import lzma
 import shutil
+import zipfile
 
 import numpy as np
 import pytest
@@ -95,6 +99,68 @@ def test_an_empty_folder_says_what_was_looked_for(tmp_path):
         load_softmax_layer(tmp_path)
 
 
+@pytest.mark.parametrize("place", ["head.npz", "am/head.npz"])
+def test_the_only_model_in_a_folder_is_read_and_several_are_named(tmp_path, layer_arrays, place):
+    W, b = layer_arrays
+    (tmp_path / "am").mkdir()
+    np.savez(tmp_path / place, W=W, b=b)
+    (tmp_path / "config.json").write_text("{}")
+    np.testing.assert_array_equal(load_softmax_layer(tmp_path).W, W)
+    np.savez((tmp_path / place).with_name("other.npz"), W=W)
+    with pytest.raises(ValueError, match=r"several models \((am/)?head\.npz, (am/)?other\.npz\)"):
+        load_softmax_layer(tmp_path)
+
+
+def test_what_no_reader_takes_is_named_by_its_content(tmp_path):
+    def told(name: str, content: bytes) -> str:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=r"^[^\n]+\.$") as caught:
+            load_head(tmp_path / name)
+        return str(caught.value)
+
+    def archive(*members: str) -> bytes:
+        with io.BytesIO() as file:
+            with zipfile.ZipFile(file, "w") as made:
+                for member in members:
+                    made.writestr(member, b"")
+            return file.getvalue()
+
+    assert "TorchScript program" in told("m.jit", archive("m/data.pkl", "m/constants.pkl"))
+    assert "Keras archive" in told("m.keras", archive("config.json", "model.weights.h5"))
+    assert "PyTorch: give it the ending .pt" in told("m.model", archive("m/data.pkl"))
+    assert "arrays: give it the ending .npz" in told("m.zip", archive("W.npy"))
+    assert "archive (ZIP): unpack" in told("n.zip", archive("model.onnx"))
+    assert "no known format" in told("o.zip", b"PK and nothing else")
+    assert "HDF5 file" in told("m.h5", b"\x89HDF\r\n\x1a\n")
+    assert "DyNet model" in told("m.dynet", b"#LookupParameter# /_0 {3,4}")
+    assert "compressed (xz): unpack" in told("m.xz", lzma.compress(b"x"))
+    assert "compressed (gzip)" in told("model.bin", gzip.compress(b"x"))
+    assert "data base" in told("m.sqlite3", b"SQLite format 3\0")
+    assert "pointer of Git LFS" in told("m.bin", b"version https://git-lfs.github.com/spec/v1")
+    assert "web page" in told("n.bin", b"<!DOCTYPE html>")
+    assert "ending .gguf" in told("m.ggml", b"GGUF\3\0\0\0")
+    assert "ending .tflite" in told("m.lite", b"\x1c\0\0\0TFL3")
+    assert "SavedModel" in told("saved_model.pb", b"\x08\x01")
+    assert "SavedModel" in _refusal(tmp_path)
+    package = tmp_path / "a.mlpackage"
+    package.mkdir()
+    (package / "weight.bin").write_bytes(bytes(80))
+    assert "Core ML" in _refusal(package)
+    assert "Core ML" in _refusal(package / "weight.bin")
+
+
+def test_a_torchscript_program_is_told_whatever_it_is_called(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 3)), str(tmp_path / "m.pt"))
+    assert "is a TorchScript program: save model.state_dict()" in _refusal(tmp_path / "m.pt")
+
+
+def _refusal(path) -> str:
+    with pytest.raises(ValueError, match=r"^[^\n]+\.$") as caught:
+        load_head(path)
+    return str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["nowhere/deep/model.npz", "model.npz", "./nothing here"])
 def test_a_missing_path_is_not_sent_to_the_hub(name):
     with pytest.raises(ValueError, match="no file or folder"):
@@ -102,6 +168,6 @@ def test_a_missing_path_is_not_sent_to_the_hub(name):
 
 
 def test_an_unknown_suffix_lists_the_known_ones(tmp_path):
-    (tmp_path / "weights.h5").write_bytes(b"x")
+    (tmp_path / "weights.xyz").write_bytes(b"x")
     with pytest.raises(ValueError, match=r"no known format: \.npz, \.onnx, \.safetensors"):
-        load_softmax_layer(tmp_path / "weights.h5")
+        load_softmax_layer(tmp_path / "weights.xyz")

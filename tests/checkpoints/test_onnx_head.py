@@ -176,6 +176,14 @@ def test_a_relu_between_the_layer_and_the_softmax_is_said(tmp_path, plain):
         load_head(path)
 
 
+def test_a_score_that_classes_share_is_no_layer(tmp_path):
+    """One row, and a bias for each of several places: there is nothing to choose from."""
+    rows = "MatMul x w > one \n Add one b > many \n Sigmoid many > y"
+    constants = {"w": np.ones((3, 1), np.float32), "b": np.ones(17, np.float32)}
+    with pytest.raises(ValueError, match="a layer with 1 class has nothing to choose from"):
+        load_head(_save(tmp_path / "m.onnx", rows, constants))
+
+
 def test_a_temperature_and_a_scale_per_class_are_part_of_the_layer(tmp_path, layer_arrays):
     W, b = layer_arrays
     scale = np.linspace(0.5, 2, 7).astype(np.float32)

@@ -90,6 +90,42 @@ def test_a_manifest_of_tensorflowjs_gives_its_dense_layer(tmp_path, quantised):
     np.testing.assert_array_equal(layer.b, np.arange(5))
 
 
+@pytest.mark.parametrize("bias", ["biases", "bias"])
+def test_a_manifest_may_be_a_file_of_its_own(tmp_path, bias):
+    codes = manifest(tmp_path, ["shard.bin"])
+    content = json.loads((tmp_path / "model.json").read_text())["weightsManifest"]
+    for weight, name in zip(content[0]["weights"], ("fc/weights", f"fc/{bias}"), strict=True):
+        weight["name"] = name
+    path = tmp_path / "m-weights_manifest.json"
+    path.write_text(json.dumps(content))
+    layer = load_head(path).layer
+    np.testing.assert_array_equal(layer.W, codes.T)
+    np.testing.assert_array_equal(layer.b, np.arange(5))
+    for other in ('["a", "b"]', "[3]", '"a"', '{"a": 1}', '[{"paths": []}]'):
+        path.write_text(other)
+        with pytest.raises(ValueError, match=r"only TensorFlow\.js's are read"):
+            load_head(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("shape", [2**40, 5]), ("shape", [-3, -5]), ("shape", None),
+        ("dtype", "complex64"), ("dtype", 3), ("name", None), ("quantization", "uint8"),
+        ("quantization", {"dtype": "uint8"}),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_declares_what_is_not_there_is_refused(tmp_path, key, value):
+    manifest(tmp_path, ["shard.bin"])
+    content = json.loads((tmp_path / "model.json").read_text())
+    content["weightsManifest"][0]["weights"][0][key] = value
+    if key == "name":
+        del content["weightsManifest"][0]["weights"][0]["name"]
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="and the files that it names do not fit"):
+        load_head(tmp_path / "model.json")
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_converted_graph_of_tensorflowjs_names_operations(tmp_path, bias):
     stored = {"a/head/MatMul/ReadVariableOp": W.T}
@@ -222,6 +258,13 @@ def test_damaged_files_of_paddle_end_in_a_layer_or_a_sentence(tmp_path, new):
                 struct.pack("<bibi", 4, 5, 4, 3), struct.pack("<bibi", 4, -5, 4, 3)
             ),
             "a shape is",
+        ),
+        (
+            "final.mdl",
+            kaldi(W, B).replace(
+                struct.pack("<bibi", 4, 5, 4, 3), struct.pack("<bibi", 4, 2**30, 4, 2**30)
+            ),
+            "bytes are declared where",
         ),
         ("model.bin", ctranslate2(VARIABLES, ALIAS)[:150], "not a whole CTranslate2 model"),
         ("model.bin", ctranslate2(VARIABLES, version=3), "binary version 3"),

@@ -12,7 +12,7 @@ from softgeom.cli import main
 pytest.importorskip(
     "flatbuffers", reason="FlatBuffers is not installed (it comes with onnxruntime)"
 )
-from torture.tflite_writer import CONV, CONV_OPTIONS, RELU, SOFTMAX, classifier
+from torture.tflite_writer import CONV, CONV_OPTIONS, QUANTIZE, RELU, SOFTMAX, classifier, write
 
 
 @pytest.fixture
@@ -46,6 +46,36 @@ def test_a_relu_fused_to_the_layer_before_a_softmax_is_said(tmp_path, weights):
     head = load_head(classifier(tmp_path / "m.tflite", W, b, fused=RELU, last=SOFTMAX))
     np.testing.assert_array_equal(head.layer.W, W)
     assert RELU_BEHIND in head.notes
+
+
+@pytest.mark.parametrize(
+    ("scales", "zeros"), [([0.5], [3]), ([0.5, 1, 2, 4, 8], [0, 0, 0, 0, 1]), ([0.5], [])]
+)
+def test_codes_become_the_real_weights(tmp_path, weights, scales, zeros):
+    """One scale for the tensor or one a class, as TensorFlow Lite's converter writes them."""
+    codes = np.arange(-7, 8, dtype="i1").reshape(5, 3)
+    path = classifier(
+        tmp_path / "m.tflite", codes, weights[1], last=QUANTIZE, coded=(scales, zeros)
+    )
+    zero = np.array(zeros or [0])[:, None]
+    expected = (codes - zero) * np.array(scales)[:, None]
+    np.testing.assert_array_equal(load_head(path).layer.W, expected)
+
+
+def test_codes_without_a_scale_and_scales_that_do_not_fit_are_refused(tmp_path, weights):
+    codes = np.ones((5, 3), "i1")
+    for coded, said in ((([], []), "codes of type 9"), (([1, 2], []), "2 scales for codes")):
+        path = classifier(tmp_path / "m.tflite", codes, weights[1], coded=coded)
+        with pytest.raises(ValueError, match=said):
+            load_head(path)
+
+
+def test_a_graph_that_goes_round_in_circles_ends_in_a_sentence(tmp_path):
+    tensors = [("a", (1, 5), 0, b""), ("b", (1, 5), 0, b"")]
+    rounds = [(SOFTMAX, [1], [0], 0, 0, 0), (SOFTMAX, [0], [1], 0, 0, 0)]
+    path = write(tmp_path / "m.tflite", tensors, rounds, [0])
+    with pytest.raises(ValueError, match="no fully connected layer before its output"):
+        load_head(path)
 
 
 def test_the_command_line_reads_it(tmp_path, weights, capsys):

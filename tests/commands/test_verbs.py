@@ -312,6 +312,10 @@ def test_a_survey_walks_a_folder_and_goes_on(npz, tmp_path, monkeypatch, capsys)
     assert good["model"] == "models/deep/good.npz"
     assert 0 < good["unconditionally"] <= good["unargmaxable"]
     assert main(["survey", str(tmp_path / "scans")]) == boundary.REFUSED
+    assert "holds no model, nor does a folder in it" in capsys.readouterr().err
+    (results,) = (tmp_path / "scans").iterdir()
+    assert main(["inspect", str(results)]) == boundary.REFUSED
+    assert "is what a scan left: give the model that was scanned" in capsys.readouterr().err
 
 
 def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys):

@@ -9,7 +9,7 @@ import flatbuffers
 import numpy as np
 
 RELU, CONV_OPTIONS, DENSE_OPTIONS, NO_OPTIONS = 1, 1, 8, 0
-FULLY_CONNECTED, CONV, MEAN, LOGISTIC, DEQUANTIZE, SOFTMAX = 9, 3, 40, 14, 6, 25
+FULLY_CONNECTED, CONV, MEAN, LOGISTIC, DEQUANTIZE, SOFTMAX, QUANTIZE = 9, 3, 40, 14, 6, 25, 114
 
 
 class Writer:
@@ -29,28 +29,36 @@ class Writer:
         return self.b.EndObject()
 
     def vector(self, values: Any, kind: str) -> int:
-        size = {"offset": 4, "int": 4, "byte": 1}[kind]
+        size = {"offset": 4, "int": 4, "byte": 1, "float": 4, "long": 8}[kind]
         self.b.StartVector(size, len(values), size)
         add = {
             "offset": self.b.PrependUOffsetTRelative,
             "int": self.b.PrependInt32,
             "byte": self.b.PrependUint8,
+            "float": self.b.PrependFloat32,
+            "long": self.b.PrependInt64,
         }[kind]
         for value in reversed(values):
-            add(int(value))
+            add(float(value) if kind == "float" else int(value))
         return self.b.EndVector()
 
 
 def write(path: Path, tensors: list[Any], operators: list[Any], outputs: list[int]) -> str:
-    """tensors: (name, shape, type, bytes); operators: (code, inputs, outputs, options, fused)."""
+    """tensors: (name, shape, type, bytes), of codes also (scales, zeros); operators: (code, inputs,
+    outputs, options, fused).
+    """
     w = Writer()
     buffers = [
         w.table({0: ("offset", w.b.CreateByteVector(data))} if data else {}, 3)
-        for *_, data in tensors
+        for _, _, _, data, *_ in tensors
     ]
     made = []
-    for n, (name, shape, kind, _) in enumerate(tensors):
-        fields = {
+    for n, (name, shape, kind, _, *coded) in enumerate(tensors):
+        scaled: dict[int, tuple[str, int]] = {}
+        if coded:
+            vectors = {2: w.vector(coded[0], "float"), 3: w.vector(coded[1], "long")}
+            scaled = {4: ("offset", w.table({k: ("offset", v) for k, v in vectors.items()}, 7))}
+        fields = scaled | {
             0: ("offset", w.vector(shape, "int")),
             1: ("byte", kind),
             2: ("int", n),
@@ -99,14 +107,19 @@ def classifier(
     fused: int = 0,
     half: bool = False,
     last: int = LOGISTIC,
+    coded: tuple[Any, Any] | None = None,
 ) -> str:
-    """A step, a mean over positions, the layer, a sigmoid or another operator."""
+    """A step, a mean over positions, the layer, a sigmoid or another operator; W of int8 with its
+    scales and zeros.
+    """
     code, options, field, kind = before
     tensors = [
         ("pixels", (1, 8, 8, 3), 0, b""),
         ("maps", (1, 4, 4, 3), 0, b""),
         ("pooled", (1, 3), 0, b""),
-        ("head/W", W.shape, 1 if half else 0, (W.astype("<f2") if half else W).tobytes()),
+        ("head/W", W.shape, 9, W.tobytes(), *coded)
+        if coded
+        else ("head/W", W.shape, 1 if half else 0, (W.astype("<f2") if half else W).tobytes()),
         ("head/b", b.shape, 0, b.tobytes()),
         ("logits", (1, 5), 0, b""),
         ("answer", (1, 5), 0, b""),

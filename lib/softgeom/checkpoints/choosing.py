@@ -3,8 +3,8 @@
 In this order: the name that the caller gives; the names of the model families (`conventions.py`);
 the embedding of a model that ties the two; the only matrix of the file; the last matrix that has a
 bias of its own. A bias is the sibling of its matrix (`X.weight` and `X.bias`, `X_w` and `X_b`,
-`X.w_0` and `X.b_0`, `kernel` and `bias`) before it is any vector of a known name. Every choice is
-told in a sentence, so that a reader can object to it.
+`X.w_0` and `X.b_0`, `weights` and `biases`, `kernel` and `bias`) before it is any vector of a known
+name. Every choice is told in a sentence, so that a reader can object to it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from softgeom.checkpoints import conventions
 from softgeom.checkpoints.conventions import BIASES, EMBEDDINGS, HEADS, require
 from softgeom.checkpoints.tensors import TensorStore, describe, plain
 
-_SIBLINGS = {
-    "weight": "bias", "kernel": "bias", "_w": "_b", ".w_0": ".b_0", ".w": ".b", "_W": "_b",
-    "W": "b",
-}  # fmt: skip
+_SIBLINGS = (
+    ("weight", "bias"), ("weights", "biases"), ("weights", "bias"), ("kernel", "bias"),
+    ("_w", "_b"), (".w_0", ".b_0"), (".w", ".b"), ("_W", "_b"), ("W", "b"),
+)  # fmt: skip
 _RECURRENT = re.compile(r"(^|[._])(weight_[ih]h|w_[ih]h|[ih]2h|rnn|lstm|gru)", re.IGNORECASE)
 _HEADED = re.compile(
     r"LMHead|CausalLM|MaskedLM|ConditionalGeneration|Classification|PreTraining|MTModel|LMModel|Seq2Seq"
@@ -153,7 +153,7 @@ def _bias_of(
 def _sibling(store: TensorStore, weight: str) -> str | None:
     """The bias beside a matrix: same stem, and as many numbers as it has rows or columns."""
     present = set(store.names())
-    for ending, replacement in _SIBLINGS.items():
+    for ending, replacement in _SIBLINGS:
         if not weight.endswith(ending):
             continue
         name = weight[: len(weight) - len(ending)] + replacement

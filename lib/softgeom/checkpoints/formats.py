@@ -36,8 +36,11 @@ from softgeom.checkpoints.tensorflowjs import open_tensorflowjs
 from softgeom.checkpoints.tensors import TensorStore, plain
 from softgeom.checkpoints.tflite_file import open_tflite
 from softgeom.checkpoints.traineddata import open_traineddata
+from softgeom.checkpoints.unread import what_it_is
 from softgeom.source import Source, hub_reachable
 
+_MANIFESTS = ("model.json", "weights_manifest.json")  # of TensorFlow.js
+_LISTED = 5  # models of a folder that are named
 _HUB_ID = re.compile(r"[\w][\w.-]*(?:/[\w.-]+)?")
 
 
@@ -57,6 +60,8 @@ def _open_bin(path: Path) -> Opened | TensorStore:
     with path.open("rb") as file:
         start = file.read(_TAR.stop)
     if not start.startswith(_PYTORCH) and start[_TAR] != b"ustar":
+        if known := what_it_is(path):
+            raise ValueError(f"{path} is {known}.")
         raise ValueError(
             f"{path} is of no known kind of .bin (PyTorch, llama2.c, CTranslate2, fastText): "
             "bare numbers, such as a shard of TensorFlow.js, have their names in a file beside; "
@@ -104,6 +109,8 @@ def open_file(path: Path) -> Opened:
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty: fetch or write the file again.")
     if path.suffix not in FORMATS:
+        if known := what_it_is(path):
+            raise ValueError(f"{path} is {known}.")
         raise ValueError(
             f"{path} has no known format: {', '.join(FORMATS)}, a model folder, or a hub id."
         )
@@ -123,12 +130,37 @@ def refuse_revision(revision: str | None, what: str) -> None:
 
 
 def _open_folder(folder: Path) -> Opened:
-    if not holds_model(folder) and len(found := _paddle(folder)) == 1:
-        return open_file(found[0])
+    if not holds_model(folder):
+        if known := what_it_is(folder):
+            raise ValueError(f"{folder} is {known}.")
+        within = [path for path in sorted(folder.iterdir()) if path.is_dir()]
+        files = model_files(folder) or [file for path in within for file in model_files(path)]
+        if len(files) > 1:
+            some = ", ".join(str(file.relative_to(folder)) for file in files[:_LISTED])
+            more = f" and {len(files) - _LISTED} more" if len(files) > _LISTED else ""
+            raise ValueError(
+                f"{folder} holds several models ({some}{more}): name one, or softgeom survey "
+                "scans each."
+            )
+        if files:
+            return open_file(files[0])
     store, config = open_folder(folder)
     vocabulary = find_token_file(folder)
     names = None if vocabulary is None else functools.partial(_vocabulary, vocabulary)
     return Opened(store, _here(folder, store), config, names=names)
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files in a folder that are read, by their endings; of JSON files most are
+    configurations.
+    """
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix in FORMATS
+        and (path.suffix != ".json" or path.name.endswith(_MANIFESTS))
+        and path.is_file()
+    )
 
 
 def _paddle(folder: Path) -> list[Path]:

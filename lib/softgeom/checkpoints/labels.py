@@ -24,7 +24,7 @@ from typing import Any
 
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.tensors import plain
-from softgeom.checkpoints.token_strings import vocabulary_of
+from softgeom.checkpoints.token_strings import TOKEN_FILES, vocabulary_of
 
 BLANK = "<blank>"
 # by how many names a dictionary has fewer than there are classes: what is said, and spaces behind
@@ -178,17 +178,21 @@ def _beginning(names: Sequence[str]) -> str:
 
 def labels_beside(model: Path, classes: int) -> tuple[tuple[str, ...], str] | None:
     """Names from a file in the model's folder that speaks of labels, characters, a dictionary and
-    the like, or begins as the model's does; None unless exactly one set of names fits.
+    the like, or begins as the model's does; None unless exactly one set of names fits. A tokenizer
+    decides alone: other lists write the bytes of its tokens in other signs.
     """
     found: dict[tuple[str, ...], str] = {}
     places = [path for path in sorted(model.parent.iterdir()) if _may_hold_names(path, model)]
-    for path in places[:_LOOKED_AT]:
+    tokenizer = [path for path in places if path.name == TOKEN_FILES[0]]
+    for path in (tokenizer + places)[:_LOOKED_AT]:
         try:
             names, how = read_labels(path, classes)
         except ValueError:
             continue
         if not any(name.startswith("<unused ") for name in names):
             found.setdefault(names, f"{how} beside the model")
+            if path in tokenizer:
+                break
     return next(iter(found.items())) if len(found) == 1 else None
 
 

@@ -369,8 +369,8 @@ def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
         W = (W * (scale.reshape(-1, 1) if scale.size > 1 else scale.reshape(()))).astype(W.dtype)
     if b is not None:
         b = np.asarray(b).reshape(-1)
-        # one number added to every class changes no ranking
-        b = None if b.size == 1 else b.astype(W.dtype, copy=False)
+        # one number added to every class changes no ranking, and one row is no choice
+        b = None if b.size == 1 or len(W) == 1 else b.astype(W.dtype, copy=False)
     x = node.input[1] if left else node.input[0]
     W, root = np.ascontiguousarray(W), graph.root(name)
     return OnnxHead(W, b, root, activation_of(graph, x), tuple(notes), x)

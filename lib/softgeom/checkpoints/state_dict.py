@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints.tensors import ArrayStore, plain, unwrapped
+from softgeom.checkpoints.unread import what_it_is
 
 
 def open_state_dict(path: Path) -> ArrayStore:
@@ -42,6 +43,8 @@ def open_state_dict(path: Path) -> ArrayStore:
         ) from error
     # a damaged programme can fail in any instruction, and PyTorch adds advice of its own
     except Exception as error:
+        if "TorchScript" in str(error) and (known := what_it_is(path)):
+            raise ValueError(f"{path} is {known}.") from None
         reason = plain(str(error).split(". ")[0].split("\n")[0]) or type(error).__name__
         raise ValueError(
             f"{path} is not a whole PyTorch file ({reason}): fetch or save it again."

@@ -1,10 +1,11 @@
 """TensorFlow.js's `model.json`: a manifest of named weights, whose numbers lie one after the other
 in files beside it.
 
-`weightsManifest` is a list of groups, each with `paths` and `weights`; a weight has `name`,
-`shape`, `dtype`, and where it is quantised `quantization` with `dtype`, `scale` and `min`: the real
-number is `scale * code + min`. Kernels are stored as (features, classes). A graph that was
-converted names a weight by what reads it, `X/MatMul/ReadVariableOp`; here it is `X/kernel`.
+`weightsManifest`, which may also be a file of its own, is a list of groups, each with `paths` and
+`weights`; a weight has `name`, `shape`, `dtype`, and where it is quantised `quantization` with
+`dtype`, `scale` and `min`: the real number is `scale * code + min`. Kernels are stored as
+(features, classes). A graph that was converted names a weight by what reads it,
+`X/MatMul/ReadVariableOp`; here it is `X/kernel`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints.cursor import Cursor, CutShortError
-from softgeom.checkpoints.folder import read_json
+from softgeom.checkpoints.folder import parse_json
 from softgeom.checkpoints.tensors import ArrayStore, plain
 
 _TYPES = {"float32": "<f4", "float16": "<f2", "int32": "<i4", "uint8": "u1", "bool": "u1",
@@ -28,11 +29,12 @@ def open_tensorflowjs(path: Path) -> ArrayStore:
     """The weights of a manifest. ValueError if it is none, or a file that it names is missing,
     outside of its folder, or shorter than it says.
     """
-    manifest = read_json(path).get("weightsManifest")
-    if not isinstance(manifest, list):
+    content = parse_json(path.read_bytes(), str(path))
+    manifest = content.get("weightsManifest") if isinstance(content, dict) else content
+    if not isinstance(manifest, list) or not all(_is_group(group) for group in manifest):
         raise ValueError(
-            f"{path} is not a model: of JSON files only TensorFlow.js's model.json is read, which "
-            "has a weightsManifest."
+            f"{path} is not a model: of JSON files only TensorFlow.js's are read, which have a "
+            "weightsManifest or are one."
         )
     tensors: dict[str, np.ndarray] = {}
     try:
@@ -48,6 +50,10 @@ def open_tensorflowjs(path: Path) -> ArrayStore:
         if name.endswith("kernel") and name[:-6] + "bias" not in tensors and values.ndim == 2:
             tensors[name] = values.T
     return ArrayStore(tensors, str(path), {"format": "tensorflow.js"})
+
+
+def _is_group(group: Any) -> bool:
+    return isinstance(group, dict) and {"paths", "weights"} <= group.keys()
 
 
 def _named(name: str) -> str:

@@ -4,7 +4,8 @@ and what stands in front of it.
 A file is a FlatBuffer (schema.fbs of TensorFlow Lite, version 3): tensors with shape, type and
 buffer, and operators with the numbers of the tensors that they read and write. Softmax, sigmoid,
 reshapes and dequantisation behind the layer change no order of its outputs; a ReLU ties what it
-cuts. Matrices are stored as (classes, features).
+cuts. Matrices are stored as (classes, features), quantised ones as codes with a scale and a zero
+point, one a tensor or one a class: the real number is scale * (code - zero point).
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from numpy.typing import NDArray
 
 from softgeom.checkpoints.activation import RELU_BEHIND, Activation, named_activation
 from softgeom.checkpoints.choosing import choose
+from softgeom.checkpoints.onnx_graph import dequantise
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 
 # codes of operators in the schema
 _FULLY_CONNECTED, _DEQUANTIZE, _RESHAPE, _SQUEEZE, _LOGISTIC, _SOFTMAX = 9, 6, 22, 43, 14, 25
-_BEHIND = {_LOGISTIC, _SOFTMAX, _RESHAPE, _SQUEEZE, _DEQUANTIZE}
+_QUANTIZE = 114
+_BEHIND = {_LOGISTIC, _SOFTMAX, _RESHAPE, _SQUEEZE, _DEQUANTIZE, _QUANTIZE}
 _KEEPS_INTERVAL = {1, 17, 40, _RESHAPE, _SQUEEZE}  # AVERAGE_POOL, MAX_POOL, MEAN
 # RELU, RELU6, TANH, HARD_SWISH
 _ACTIVATIONS = {_LOGISTIC: "sigmoid", _SOFTMAX: "softmax"} | {
@@ -37,6 +40,7 @@ _FUSED = {1: "ReLU", 3: "ReLU", 4: "tanh"}
 _MONOTONE = {0, 4}  # nothing fused to the last layer, or tanh
 _RELU = 1  # fused to it: only in front of a softmax is that the layer
 _FLOATS = {0: "<f4", 1: "<f2", 10: "<f8"}
+_CODES = {2: "<i4", 3: "|u1", 7: "<i2", 9: "|i1"}
 _DAMAGE = (struct.error, ValueError, IndexError, UnicodeDecodeError)
 _STEPS = 1000  # of a walk: a graph that is damaged may have circles
 _Head = tuple[str, str | None, Activation | None, list[str]]
@@ -94,10 +98,12 @@ class TfliteStore:
         return self._shapes[name]
 
     def read(self, name: str) -> np.ndarray:
-        values = self._values(self._tensors[self._places[name]])
-        shape, kind = self._shapes[name], self._kinds[name]
-        dtype = _FLOATS.get(kind)
-        if dtype is None:
+        tensor = self._tensors[self._places[name]]
+        values, shape, kind = self._values(tensor), self._shapes[name], self._kinds[name]
+        dtype = (_FLOATS | _CODES).get(kind)
+        coded = tensor.table(4) if kind in _CODES else None
+        scale = coded.numbers(2, "<f4") if coded is not None else np.zeros(0)
+        if dtype is None or (kind in _CODES and not scale.size):
             raise ValueError(
                 f"{self.label}: {name!r} is stored as codes of type {kind}, not as real numbers."
             )
@@ -107,7 +113,11 @@ class TfliteStore:
                 f"{self.label}: {name!r} has shape {shape}, which its {values.nbytes} bytes "
                 "do not fill."
             )
-        return np.frombuffer(values, dtype).reshape(shape)
+        stored = np.frombuffer(values, dtype).reshape(shape)
+        if coded is None:
+            return stored
+        zero = coded.numbers(3, "<i8")
+        return dequantise(stored, scale, zero if zero.size else np.zeros(1), coded.number(6))
 
     def head(self) -> _Head:
         """Weight, bias and the step before the fully connected layer that the output comes from,

@@ -19,7 +19,8 @@ import pandas as pd
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.checkpoints import Head
 from softgeom.checkpoints.folder import holds_model
-from softgeom.checkpoints.formats import FORMATS
+from softgeom.checkpoints.formats import FORMATS, model_files
+from softgeom.checkpoints.unread import is_result
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, explain, one_line
 from softgeom.commands.results import scan_into
@@ -132,17 +133,19 @@ def _unconditionally(found: Scan) -> int:
 
 
 def _within(folder: Path) -> list[str]:
-    """The models in a folder and below it; links to folders are not followed."""
+    """The models in a folder and below it; links to folders are not followed, and what scans left
+    is none.
+    """
     if holds_model(folder):
         return [str(folder)]
+    if is_result(folder):
+        return []
     found: list[str] = []
+    models = model_files(folder)
     for path in sorted(folder.iterdir()):
         if path.is_dir() and not path.is_symlink():
             found += _within(path)
-            continue
-        # of JSON files most are configurations
-        model = path.suffix in FORMATS and (path.suffix != ".json" or path.name == "model.json")
-        if model and path.is_file():
+        elif path in models:
             found.append(str(path))
     return found
 
