@@ -106,9 +106,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def tool(repository: Path) -> Callable[..., str]:
-    """`tool("check_evidence", *arguments)`: what that program of tools/ prints, run in this
-    process; a refusal is its SystemExit.
-    """
+    """`tool("check_evidence", *arguments)`: what that program of tools/ prints; or SystemExit."""
     load = functools.cache(runpy.run_path)
 
     def run(name: str, *arguments: object) -> str:
@@ -122,9 +120,7 @@ def tool(repository: Path) -> Callable[..., str]:
 
 @pytest.fixture
 def compendium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty compendium in a temporary folder: paths.root() points there and no data folder is
-    set.
-    """
+    """An empty compendium in a temporary folder, where paths.root() points."""
     for folder in ("notebooks", "params/own", "data/reference", "data/raw"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "Makefile").touch()
@@ -145,9 +141,7 @@ def tiny() -> Any:
 
 @pytest.fixture
 def corpus() -> tuple[np.ndarray, np.ndarray]:
-    """Training and validation tokens with something to learn: each is the one before plus 1, 2 or
-    3, modulo 29.
-    """
+    """Training and validation tokens: each the one before plus 1, 2 or 3, modulo 29."""
     rng = np.random.default_rng(5)
     tokens = np.cumsum(rng.integers(1, 4, 3000)) % 29
     return tokens[:2500].astype(np.int32), tokens[2500:].astype(np.int32)
@@ -164,9 +158,7 @@ def quick() -> Any:
 
 @pytest.fixture
 def write_notebook(compendium: Path):
-    """A function that writes a notebook with a parameters cell and further code cells into the
-    temporary compendium.
-    """
+    """Writes a notebook with a parameters cell and further cells into the compendium."""
 
     def write(name: str, parameters: str, *cells: str) -> Path:
         import nbformat

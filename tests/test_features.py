@@ -1,6 +1,4 @@
-"""Feature sets: what they print, store, contain and support, in float64 and in fractions, at any
-scale.
-"""
+"""Feature sets: what they print, store, contain and support, in floats and fractions."""
 
 import hashlib
 import json
@@ -24,27 +22,18 @@ SETS = [*BOXES, Ball(3.0), Ball(3.0000000000000004), Unbounded(), *NORMS]
 ids = pytest.mark.parametrize("features", SETS, ids=lambda f: f.describe())
 
 
-def test_no_two_sets_print_alike() -> None:
+def test_no_two_sets_print_alike():
     assert len({features.describe() for features in SETS}) == len(SETS)
     assert len(set(SETS)) == len(SETS)
     assert Box(100).describe() == "|x| <= 100"
     assert Box(100.0001).describe() == "|x| <= 100.0001"
-
-
-def test_a_box_says_its_bounds_or_how_many_it_has() -> None:
     assert Box(1.0).condition() == "up to 1"
     assert Box(2.0, low=-0.5).condition() == "from -0.5 to 2"
     for mixed in (Box((1.0, 2.0), low=0.0), Box(1.0, low=(0.0, 0.5))):
         assert mixed.describe() == f"box of 2 intervals ({mixed.digest()[:12]})"
         assert mixed.condition() == f"over {mixed.describe()}"
-
-
-def test_a_normalisation_says_which_it_is_and_of_how_many() -> None:
     for norm, name in ((NORMS[0], "RMSNorm"), (NORMS[2], "LayerNorm")):
         assert norm.describe() == f"{name} ellipsoid of 3 features ({norm.digest()[:12]})"
-
-
-def test_a_digest_is_of_the_sorted_numbers() -> None:
     numbers = '{"high": ["0x1.0000000000000p+0", "0x1.0000000000000p+1"], "low": "0x0.0p+0"'
     text = f'{numbers}, "set": "box"}}'
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -52,7 +41,7 @@ def test_a_digest_is_of_the_sorted_numbers() -> None:
 
 
 @ids
-def test_a_set_survives_json_to_the_last_bit(features) -> None:
+def test_a_set_survives_json_to_the_last_bit(features):
     assert FeatureSet.from_json(json.loads(json.dumps(features.to_json()))) == features
 
 
@@ -70,15 +59,15 @@ def test_a_set_survives_json_to_the_last_bit(features) -> None:
         {"set": "ellipsoid", "gain": ["0x1p0"], "bias": ["0x0p0"], "radius": "0x1p0", "centred": 1},
     ],
 )
-def test_what_is_no_set_is_refused_in_a_sentence(stored) -> None:
+def test_what_is_no_set_is_refused_in_a_sentence(stored):
     with pytest.raises(ValueError, match=r"^[^\n]+$"):
         FeatureSet.from_json(stored)
 
 
 @ids
 @given(seed=st.integers(0, 10**6), power=st.sampled_from([0, 0, -900, -500, 500, 900]))
-@settings(max_examples=20, deadline=None)
-def test_what_is_certainly_inside_is_inside(features, seed: int, power: int) -> None:
+@settings(max_examples=20)
+def test_what_is_certainly_inside_is_inside(features, seed, power):
     if power < 0 and features == UNSCALABLE:  # its bias cannot be scaled
         return
     rng = np.random.default_rng(seed)
@@ -95,7 +84,7 @@ def test_what_is_certainly_inside_is_inside(features, seed: int, power: int) -> 
 
 
 @pytest.mark.parametrize("d", [2, 3, 100])
-def test_a_point_just_outside_a_ball_is_not_certainly_inside(d: int) -> None:
+def test_a_point_just_outside_a_ball_is_not_certainly_inside(d):
     """The largest radius below the norm of ``(v, ..., v)``, whose squares are all rounded alike."""
     for v in np.random.default_rng(0).uniform(1, 2, 100):
         square = d * Fraction(v) ** 2
@@ -107,11 +96,9 @@ def test_a_point_just_outside_a_ball_is_not_certainly_inside(d: int) -> None:
 
 @ids
 @given(seed=st.integers(0, 10**6), power=st.sampled_from([0, -300, -500, -560]))
-@settings(max_examples=20, deadline=None)
-def test_support_is_never_underrated(features, seed: int, power: int) -> None:
-    """`support <= bound` means that `support_nonpositive(v, -bound)`; products of tiny numbers must
-    not vanish from the bound.
-    """
+@settings(max_examples=20)
+def test_support_is_never_underrated(features, seed, power):
+    """Products of tiny numbers must not vanish from the bound."""
     if power and features == UNSCALABLE:
         return
     rng = np.random.default_rng(seed)
@@ -131,7 +118,7 @@ def test_support_is_never_underrated(features, seed: int, power: int) -> None:
 
 
 @ids
-def test_effective_rows_are_the_exact_ones_rounded(features) -> None:
+def test_effective_rows_are_the_exact_ones_rounded(features):
     w, b = np.array([0.3, -1.7, 2.9]), 0.7
     row, shift = features.reduce_exactly([Fraction(v) for v in w], Fraction(b))
     np.testing.assert_allclose(
@@ -148,7 +135,7 @@ def test_effective_rows_are_the_exact_ones_rounded(features) -> None:
     assert np.linalg.norm(at[0] - [float(v) for v in x]) <= moved[0] + 1e-15
 
 
-def test_norms_at_the_ends_of_float64() -> None:
+def test_norms_at_the_ends_of_float64():
     for power in (-1070, -600, 0, 600, 1000):
         V = np.ldexp([[3.0, 4.0], [0.0, 0.0]], power)
         assert Fraction(norm_up(V)[0]) >= Fraction(5) * Fraction(2) ** power
@@ -163,14 +150,14 @@ BEYOND = [*INTEGERS, np.nextafter(np.longdouble(1), np.longdouble(2)), Fraction(
 
 
 @pytest.mark.parametrize("given", BEYOND, ids=str)
-def test_conversions_that_change_a_number_are_refused(given) -> None:
+def test_conversions_that_change_a_number_are_refused(given):
     if np.finfo(np.longdouble).nmant == 52 and isinstance(given, np.longdouble):
         pytest.skip("longdouble is float64 here")
     with pytest.raises(ValueError, match=r"bias holds .* which float64 would round to"):
         as_floats(given, "bias")
 
 
-def test_conversions_that_change_nothing_are_made() -> None:
+def test_conversions_that_change_nothing_are_made():
     np.testing.assert_array_equal(as_floats([2**53, -(2**60), 3], "x"), [2.0**53, -(2.0**60), 3.0])
     assert as_floats(np.longdouble("0.5"), "x") == 0.5
     assert as_floats(Fraction(1, 4), "x") == 0.25
@@ -178,9 +165,12 @@ def test_conversions_that_change_nothing_are_made() -> None:
         as_floats(1j, "x")
     with pytest.raises(ValueError, match="x must be an array of real numbers, not text"):
         as_floats([["0.1"], ["9007199254740993"]], "x")
+    error = np.array([0.0, 1e-300])
+    assert Unbounded().support_bound(np.zeros(2), error) == (np.inf, np.inf)
+    assert Unbounded().region(2, True).high.tolist() == [1, 1, 1]
 
 
-def test_a_product_of_gain_and_error_that_vanishes_is_not_taken_for_zero() -> None:
+def test_products_that_vanish_are_not_taken_for_zero():
     """``gain * v`` may be 1e-336, which no float holds: the support is above 0 all the same."""
     features = Ellipsoid([1.0, 1e-320], radius=1.0)
     most, size = features.support_bound(np.zeros(2), np.array([0.0, 1e-16]))
@@ -191,40 +181,6 @@ def test_a_product_of_gain_and_error_that_vanishes_is_not_taken_for_zero() -> No
     # an error as large as what underflow takes of it is no smaller for that
     lost = underflow(3)
     assert Ellipsoid([1.0], radius=1.0).support_bound(np.zeros(1), np.array([lost]))[0] >= lost
-
-
-def test_where_no_corner_of_a_box_rises_nothing_is_lost() -> None:
-    """A support of exactly 0 stays 0: a proof without slack rests on it."""
-    for features, v in ((Box(9.0, low=0.0), [-1.0, 0.0]), (Box(0.0, low=-9.0), [1.0, 0.0])):
-        assert features.support_bound(np.array(v), np.zeros(2))[0] == 0
-        assert features.support_bound(-np.array(v), np.zeros(2))[0] == pytest.approx(9)
-
-
-@ids
-def test_a_point_that_is_no_number_in_one_coordinate_is_outside(features) -> None:
-    Z = np.zeros((3, 3)) + np.diag([np.nan, np.inf, -np.inf])
-    assert not features.contains(Z).any()
-
-
-def test_the_support_of_a_ball_is_its_radius_times_the_norm() -> None:
-    v = [Fraction(3, 5), Fraction(-4, 5)]
-    for c, holds in ((-2, True), (Fraction(-1999, 1000), False), (0, False), (2, False)):
-        assert Ball(2.0).support_nonpositive(v, Fraction(c)) is holds
-    for c, holds in ((-1, True), (0, True), (Fraction(1, 2), False)):
-        assert Ball(2.0).support_nonpositive([Fraction(0)], Fraction(c)) is holds
-    bound, size = Ball(2.0).support_bound(np.array([3.0, -3.0]), np.array([0.0, 1.0]))
-    assert bound == size == pytest.approx(10.0)
-    assert bound >= 10
-
-
-def test_the_support_of_a_box_is_that_of_its_best_corner() -> None:
-    for low, high, v, most in ((1, 2, -1, -1), (1, 2, 1, 2), (-2, -1, -1, 2), (-2, -1, 1, -1)):
-        box = Box(float(high), low=float(low))
-        assert box.support_bound(np.array([float(v)]), np.zeros(1))[0] == pytest.approx(most)
-    assert Box((1.0, 8.0)).extent == 8
-
-
-def test_a_product_of_a_box_that_vanishes_is_not_taken_for_zero() -> None:
     """``1e-330`` is above 0: the first class is ahead where the second feature is positive."""
     box = Box((1.0, 1e-30))
     most, size = box.support_bound(np.array([0.0, 1e-300]), np.zeros(2))
@@ -234,19 +190,41 @@ def test_a_product_of_a_box_that_vanishes_is_not_taken_for_zero() -> None:
     assert certify_captivity(layer, box, 0, np.array([1]), np.ones(1)) > 0
 
 
-def test_an_uncertain_coordinate_has_no_bounded_support() -> None:
-    error = np.array([0.0, 1e-300])
-    assert Unbounded().support_bound(np.zeros(2), error) == (np.inf, np.inf)
-    assert Unbounded().region(2, True).high.tolist() == [1, 1, 1]
+def test_where_no_corner_of_a_box_rises_nothing_is_lost():
+    """A support of exactly 0 stays 0: a proof without slack rests on it."""
+    for features, v in ((Box(9.0, low=0.0), [-1.0, 0.0]), (Box(0.0, low=-9.0), [1.0, 0.0])):
+        assert features.support_bound(np.array(v), np.zeros(2))[0] == 0
+        assert features.support_bound(-np.array(v), np.zeros(2))[0] == pytest.approx(9)
+
+
+@ids
+def test_a_point_that_is_no_number_in_one_coordinate_is_outside(features):
+    Z = np.zeros((3, 3)) + np.diag([np.nan, np.inf, -np.inf])
+    assert not features.contains(Z).any()
+
+
+def test_supports_are_those_of_the_definition():
+    v = [Fraction(3, 5), Fraction(-4, 5)]
+    for c, holds in ((-2, True), (Fraction(-1999, 1000), False), (0, False), (2, False)):
+        assert Ball(2.0).support_nonpositive(v, Fraction(c)) is holds
+    for c, holds in ((-1, True), (0, True), (Fraction(1, 2), False)):
+        assert Ball(2.0).support_nonpositive([Fraction(0)], Fraction(c)) is holds
+    bound, size = Ball(2.0).support_bound(np.array([3.0, -3.0]), np.array([0.0, 1.0]))
+    assert bound == size == pytest.approx(10.0)
+    assert bound >= 10
+    for low, high, v, most in ((1, 2, -1, -1), (1, 2, 1, 2), (-2, -1, -1, 2), (-2, -1, 1, -1)):
+        box = Box(float(high), low=float(low))
+        assert box.support_bound(np.array([float(v)]), np.zeros(1))[0] == pytest.approx(most)
+    assert Box((1.0, 8.0)).extent == 8
 
 
 @pytest.mark.parametrize("size", [0.0, np.inf, np.nan])
-def test_what_has_no_exponent_has_that_of_order_one(size: float) -> None:
+def test_what_has_no_exponent_has_that_of_order_one(size):
     assert exponent(size) == 0
 
 
 @ids
-def test_nobody_changes_a_set_or_its_region(features) -> None:
+def test_nobody_changes_a_set_or_its_region(features):
     regions = [features.region(3, True) for _ in range(2)]
     assert len(set(regions)) == 2  # arrays have no hash: each region is itself
     changes = [(features, name) for name in ("kind", *features.fields())]

@@ -1,6 +1,4 @@
-"""The film of a class that dies: its region shrinks all the way, and what the film says is what the
-hull says.
-"""
+"""The film of a class that dies: its region shrinks, and it says what the hull says."""
 
 from itertools import pairwise
 

@@ -1,6 +1,4 @@
-"""Layers and feature sets say in one sentence what is wrong with them, and keep what they are
-given.
-"""
+"""Layers and feature sets name what is wrong with them, and keep what they are given."""
 
 import numpy as np
 import pytest
@@ -9,7 +7,7 @@ from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_narrow_weights_stay_narrow(dtype: str) -> None:
+def test_narrow_weights_stay_narrow(dtype):
     W = np.ones((3, 2), dtype)
     layer = SoftmaxLayer(W, np.zeros(3, dtype))
     assert layer.W is W
@@ -17,11 +15,13 @@ def test_narrow_weights_stay_narrow(dtype: str) -> None:
     assert (layer.classes, layer.dimension) == (3, 2)
 
 
-def test_integers_become_float64_and_a_row_of_biases_a_vector() -> None:
+def test_integers_become_float64_and_tokens_name_classes():
     layer = SoftmaxLayer([[1, 2], [3, 4]], [[5, 6]])
     assert layer.W.dtype == np.float64
     np.testing.assert_array_equal(layer.bias, [5.0, 6.0])
     np.testing.assert_array_equal(layer.logits([1.0, 1.0]), [8.0, 13.0])
+    assert SoftmaxLayer(np.eye(2), tokens=["no", "yes"]).token(1) == "yes"
+    assert SoftmaxLayer(np.eye(2)).token(1) == "1"
 
 
 @pytest.mark.parametrize(
@@ -37,22 +37,17 @@ def test_integers_become_float64_and_a_row_of_biases_a_vector() -> None:
         ([["x"]], None, None, "W must be an array of real numbers"),
     ],
 )
-def test_bad_layers_are_told_apart(W, b, tokens, message: str) -> None:
+def test_bad_layers_are_told_apart(W, b, tokens, message):
     with pytest.raises(ValueError, match=message):
         SoftmaxLayer(W, b, tokens)
 
 
 @pytest.mark.parametrize("row", [4095, 4096, 4097, 4999])
-def test_first_bad_entry_is_found_in_every_block(row: int) -> None:
+def test_first_bad_entry_is_found_in_every_block(row):
     W = np.zeros((5000, 1))
     W[row] = np.inf
     with pytest.raises(ValueError, match=rf"\[{row}, 0\]"):
         SoftmaxLayer(W)
-
-
-def test_tokens_name_classes() -> None:
-    assert SoftmaxLayer(np.eye(2), tokens=["no", "yes"]).token(1) == "yes"
-    assert SoftmaxLayer(np.eye(2)).token(1) == "1"
 
 
 @pytest.mark.parametrize(
@@ -75,32 +70,29 @@ def test_tokens_name_classes() -> None:
         (lambda: Ellipsoid([1.0], radius=0.0), "radius of an Ellipsoid"),
     ],
 )
-def test_bad_feature_sets_are_told_apart(make, message: str) -> None:
+def test_bad_feature_sets_are_told_apart(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_box_is_symmetric_unless_told_otherwise() -> None:
+def test_boxes_are_symmetric_and_normalisations_have_radius_root_d():
     low, high = Box(2.0).bounds(3)
     np.testing.assert_array_equal(low, [-2.0] * 3)
     low, high = Box((1.0, 2.0), low=-0.25).bounds(2)
     np.testing.assert_array_equal(low, [-0.25, -0.25])
     np.testing.assert_array_equal(high, [1.0, 2.0])
     assert Box(3.0) == Box(3.0, low=-3.0)
-
-
-@pytest.mark.parametrize(
-    "features", [Box((1.0, 2.0)), Ellipsoid([1.0, 2.0])], ids=["box", "ellipsoid"]
-)
-def test_feature_set_of_another_dimension_is_refused(features) -> None:
-    features.check(2)
-    with pytest.raises(ValueError, match="W has 3 columns"):
-        features.check(3)
-
-
-def test_normalisations_have_radius_root_d() -> None:
     assert Ellipsoid.rms_norm(np.ones(16)).radius == 4.0
     assert Ellipsoid.layer_norm(np.ones(16)).centred
     assert not Ellipsoid.rms_norm(np.ones(16)).centred
     told = [f.describe() for f in (Unbounded(), Ball(2.0), Box())]
     assert told == ["unbounded", "||x|| <= 2", "|x| <= 100"]
+
+
+@pytest.mark.parametrize(
+    "features", [Box((1.0, 2.0)), Ellipsoid([1.0, 2.0])], ids=["box", "ellipsoid"]
+)
+def test_feature_set_of_another_dimension_is_refused(features):
+    features.check(2)
+    with pytest.raises(ValueError, match="W has 3 columns"):
+        features.check(3)

@@ -1,6 +1,4 @@
-"""Hygiene of the notebooks: no outputs, a parameters cell, one fitting parameter file per profile,
-a record at the end.
-"""
+"""Hygiene of notebooks: no outputs, a parameters cell, fitting files, a record at the end."""
 
 import ast
 import json

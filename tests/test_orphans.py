@@ -1,6 +1,4 @@
-"""Workers and shared memory of a parent that was ended, in whatever way, are gone within
-seconds.
-"""
+"""Workers and shared memory of a parent that was ended are gone within seconds."""
 
 import os
 import signal

@@ -1,6 +1,4 @@
-"""pyproject.toml, the lock, its parts and conda's environments say the same; the tree keeps machine
-paths out.
-"""
+"""pyproject.toml, the lock and conda's environments say the same; no machine paths."""
 
 import json
 import re
@@ -56,10 +54,13 @@ def test_conda_installs_what_pyproject_declares(repository, file, extras, more):
     assert (repository / file).parent.joinpath(folder).resolve() == repository
 
 
-def test_every_dependency_is_locked(repository):
+def test_every_dependency_is_locked_and_explained(repository):
     lock = (repository / "requirements.lock").read_text()
     assert set(packages.declared(None, repository)) - set(packages.OUTSIDE_THE_LOCK) <= _names(lock)
     assert "://" not in lock  # the index is the user's choice
+    page = (repository / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
+    unexplained = {name for name in packages.declared(None, repository) if f"`{name}`" not in page}
+    assert not unexplained
 
 
 def test_a_reader_gets_no_maintainers_tools(repository):
@@ -126,12 +127,6 @@ def test_the_origin_of_pytorch_is_what_pip_reported(tmp_path, repository):
     assert "--report .venv/torch.json" in (repository / "Makefile").read_text()
 
 
-def test_every_dependency_is_explained(repository):
-    page = (repository / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
-    unexplained = {name for name in packages.declared(None, repository) if f"`{name}`" not in page}
-    assert not unexplained
-
-
 def test_the_index_page_has_no_relative_link(repository):
     """PyPI renders the description without the repository around it."""
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
@@ -170,11 +165,6 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
         assert set(re.findall(r"tools/\w+\.py", code)) <= carried, path.name
 
 
-def test_python_versions_agree(repository):
-    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    assert project["requires-python"] == ">=3.11"
-
-
 def test_workflows_are_pinned_and_bounded(repository):
     for path in (repository / ".github" / "workflows").glob("*.yml"):
         text = path.read_text()
@@ -206,13 +196,19 @@ def test_nothing_is_published_until_a_variable_says_where(repository):
     assert not any("run" in step for step in jobs["publish"]["steps"])
 
 
-def test_version_changelog_and_citation_agree(repository):
+def test_version_changelog_citation_and_sources_agree(repository):
     version = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["version"]
     cited = yaml.safe_load((repository / "CITATION.cff").read_text())["version"]
     newest = re.search(r"^## (.+)$", (repository / "CHANGELOG.md").read_text(), re.MULTILINE)
     released, prepared = version.removesuffix(".dev0"), version.endswith(".dev0")
     assert cited == version
     assert newest[1] == released + ", in preparation" * prepared
+    cited = yaml.safe_load((repository / "CITATION.cff").read_text())["references"]
+    assert len(cited) == 4
+    # Zenodo takes no release without a creator
+    creators = json.loads((repository / ".zenodo.json").read_text())["creators"]
+    named = yaml.safe_load((repository / "CITATION.cff").read_text())["authors"]
+    assert creators == named
 
 
 def test_the_container_follows_the_readme_and_the_cluster_the_container(repository):
@@ -239,12 +235,3 @@ def test_the_container_follows_the_readme_and_the_cluster_the_container(reposito
     assert len(containers) == 3
     assert all(container["image"] == "softgeom" for container in containers)
     assert f"tcp://scheduler:{service['ports'][0]['port']}" in containers[-1]["command"]
-
-
-def test_the_four_sources_are_cited(repository):
-    cited = yaml.safe_load((repository / "CITATION.cff").read_text())["references"]
-    assert len(cited) == 4
-    # Zenodo takes no release without a creator
-    creators = json.loads((repository / ".zenodo.json").read_text())["creators"]
-    named = yaml.safe_load((repository / "CITATION.cff").read_text())["authors"]
-    assert creators == named

@@ -19,11 +19,11 @@ JOBS = [(n, 10) for n in range(5)]
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_results_keep_the_order_of_the_jobs(backend: str) -> None:
+def test_results_keep_the_order_of_the_jobs(backend):
     assert run_blocks(operator.mul, JOBS, n_jobs=2, backend=backend) == [0, 10, 20, 30, 40]
 
 
-def test_workers_leave_interrupts_to_the_parent() -> None:
+def test_workers_leave_interrupts_to_the_parent():
     assert (
         run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky")
         == [signal.SIG_IGN] * 2
@@ -41,7 +41,7 @@ class Sent:
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_shared_argument_comes_first(backend: str) -> None:
+def test_shared_argument_comes_first(backend):
     jobs = [(n,) for n in range(5)]
     for n_jobs in (1, 2):
         found = run_blocks(operator.sub, jobs, n_jobs=n_jobs, backend=backend, shared=10)
@@ -53,7 +53,7 @@ def tally(shared: dict[str, int], n: int) -> int:
     return shared["jobs"]
 
 
-def test_a_worker_keeps_the_shared_argument_for_all_of_its_jobs() -> None:
+def test_a_worker_keeps_the_shared_argument_for_all_of_its_jobs():
     for _ in range(2):  # a second call has its own
         found = run_blocks(tally, [(n,) for n in range(12)], n_jobs=2, shared={"jobs": 0})
         assert 1 <= found.count(1) <= 2
@@ -64,7 +64,7 @@ def where_it_lies(shared: list[np.ndarray], n: int) -> list[tuple[bool, int, str
     return [(a.flags.writeable, a.ctypes.data % 64, a.tobytes().hex()) for a in shared]
 
 
-def test_workers_map_one_copy_of_the_shared_arrays(tmp_path, monkeypatch) -> None:
+def test_workers_map_one_copy_of_the_shared_arrays(tmp_path, monkeypatch):
     """Read-only, each at the width of a vector register; the file is gone with the call."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     shared = [np.arange(3.0), np.zeros(0), np.asfortranarray(np.arange(6, dtype=np.int8)[:5])]
@@ -94,7 +94,7 @@ if __name__ == "__main__":
 """
 
 
-def test_what_a_script_defines_is_shared_and_nobody_waits_for_its_release(tmp_path) -> None:
+def test_what_a_script_defines_is_shared_and_nobody_waits_for_its_release(tmp_path):
     """joblib looks for a second whether workers have let go of an array: they keep it."""
     script = tmp_path / "script.py"
     script.write_text(WAITS)
@@ -106,7 +106,7 @@ def said(name: str) -> str | None:
     return os.environ.get(name)
 
 
-def test_workers_of_a_local_dask_cluster_keep_an_array_s_memory() -> None:
+def test_workers_of_a_local_dask_cluster_keep_an_array_s_memory():
     assert run_blocks(said, [(name,) for name in MALLOC], 1, "dask") == [str(KEPT_BYTES)] * 2
 
 
@@ -114,7 +114,7 @@ def less(shared: tuple[int, np.ndarray], n: int) -> tuple[int, bool]:
     return shared[0] - n, shared[1].flags.aligned
 
 
-def test_two_dask_workers_give_the_same_and_get_the_shared_argument_once_and_aligned() -> None:
+def test_two_dask_workers_give_the_same_and_get_the_shared_argument_once_and_aligned():
     jobs, shared = [(n,) for n in range(20)], (Sent(), np.arange(10.0**5))
     with warnings.catch_warnings(record=True) as told, socket.socket() as other:
         warnings.simplefilter("always")
@@ -138,7 +138,7 @@ def die_once(shared: np.ndarray, n: int, folder: str) -> float:
 
 @pytest.mark.torture
 @pytest.mark.parametrize("workers", [1, 2])
-def test_killed_dask_workers_lose_no_block(workers: int, tmp_path) -> None:
+def test_killed_dask_workers_lose_no_block(workers, tmp_path):
     """With one worker all of them are dead at times, and what was shared with them is gone."""
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():
@@ -159,22 +159,19 @@ def test_killed_dask_workers_lose_no_block(workers: int, tmp_path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["0", "3"], "no worker was killed"
 
 
-def test_a_killed_worker_is_told_with_the_cure() -> None:
+def test_a_killed_worker_is_told_with_the_cure_and_a_crash_is_none():
     with pytest.raises(LostWorkerError, match=r"memory ran out.*--jobs.*--block"):
         run_blocks(signal.raise_signal, [(signal.SIGKILL,)] * 2, n_jobs=2, backend="loky")
     assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="loky") == [0, 10, 20, 30, 40], (
         "the next run has workers"
     )
-
-
-def test_a_worker_that_crashes_is_no_question_of_memory() -> None:
     with pytest.raises(Exception, match="SIGSEGV") as caught:
         run_blocks(signal.raise_signal, [(signal.SIGSEGV,)] * 2, n_jobs=2, backend="loky")
     assert not isinstance(caught.value, MemoryError)
 
 
 @pytest.mark.torture
-def test_dask_workers_that_are_killed_again_and_again_are_told_too() -> None:
+def test_dask_workers_that_are_killed_again_and_again_are_told_too():
     pytest.importorskip("distributed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -182,13 +179,10 @@ def test_dask_workers_that_are_killed_again_and_again_are_told_too() -> None:
             run_blocks(signal.raise_signal, [(signal.SIGKILL,)], n_jobs=1, backend="dask")
 
 
-def test_environment_chooses_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_chooses_backend_and_scheduler(monkeypatch):
     monkeypatch.setenv("BACKEND", "nonsense")
     with pytest.raises(ValueError, match="Unknown backend 'nonsense'"):
         run_blocks(operator.mul, JOBS)
-
-
-def test_a_scheduler_in_the_environment_means_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("softgeom.parallel.CONNECT_SECONDS", 1)
     monkeypatch.delenv("BACKEND", raising=False)
@@ -198,19 +192,10 @@ def test_a_scheduler_in_the_environment_means_dask(monkeypatch: pytest.MonkeyPat
     assert run_blocks(operator.mul, JOBS, n_jobs=1, backend="loky") == [a * b for a, b in JOBS]
 
 
-def test_one_worker_starts_nothing_and_errors_come_through() -> None:
+def test_environment_chooses_workers_one_starts_nothing_and_errors_come_through(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         run_blocks(operator.truediv, [(1, 0)], n_jobs=1)
     assert available_cores() >= 1
-
-
-@pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True])
-def test_what_is_no_number_of_workers_is_refused(workers) -> None:
-    with pytest.raises(ValueError, match="n_jobs is a number of workers, 1 or more"):
-        run_blocks(operator.mul, JOBS, n_jobs=workers)
-
-
-def test_environment_chooses_the_number_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOBS", "1")
     assert run_blocks(os.getpid, [()] * 3) == [os.getpid()] * 3  # nothing is started
     monkeypatch.setenv("JOBS", "2")
@@ -219,3 +204,9 @@ def test_environment_chooses_the_number_of_workers(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("JOBS", nonsense)
         with pytest.raises(ValueError, match="JOBS in the environment is"):
             run_blocks(os.getpid, [()] * 3)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True])
+def test_what_is_no_number_of_workers_is_refused(workers):
+    with pytest.raises(ValueError, match="n_jobs is a number of workers, 1 or more"):
+        run_blocks(operator.mul, JOBS, n_jobs=workers)

@@ -1,6 +1,4 @@
-"""Small algebra takes one thread: several that wait for one another make a scan on a busy machine
-take minutes in place of seconds.
-"""
+"""Small algebra takes one thread: several would wait for one another."""
 
 import numpy as np
 import pytest

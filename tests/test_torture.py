@@ -1,6 +1,4 @@
-"""The fuzzers of `make torture`: that they run and judge rightly. The minutes that a good sample of
-each takes are marked `torture`.
-"""
+"""The fuzzers of `make torture` run and judge rightly; good samples are marked `torture`."""
 
 import ast
 import csv
@@ -60,9 +58,7 @@ def test_a_few_kills_lose_nothing(repository, tmp_path):
 
 
 def test_the_page_counts_what_the_tables_hold(tmp_path):
-    """Two cases with one fault, four kills, three verdicts, a survivor with a reason and one
-    without.
-    """
+    """Two cases with one fault, four kills, two survivors."""
     for folder in ("torture", "bench"):
         (tmp_path / "results" / folder).mkdir(parents=True)
     (tmp_path / "results/torture/hub.csv").write_text(

@@ -1,6 +1,4 @@
-"""A full disk, at whatever moment: the error names the file, what stood there stays, and nothing
-half-written lies beside it.
-"""
+"""A full disk: the error names the file, what stood there stays, nothing half-written."""
 
 import errno
 import io
@@ -54,6 +52,9 @@ def test_a_file_is_whole_or_as_it_was(tmp_path, full_disk):
     assert caught.value.filename == str(path)
     assert path.read_text() == "one"
     assert os.listdir(path.parent) == ["a.txt"]
+    content = io.BytesIO(bytes(range(256)))
+    writing.write_bytes(tmp_path / "a", content.getbuffer())
+    assert (tmp_path / "a").read_bytes() == bytes(range(256))
 
 
 @pytest.mark.parametrize("before", ["nothing", "file", "folder"])
@@ -112,7 +113,7 @@ def test_the_system_itself_refuses_to_write_more(tmp_path, capsys, room):
     assert not _parts(tmp_path)
 
 
-def test_layers_and_models_on_a_full_disk(tmp_path, full_disk):
+def test_layers_and_models_on_a_full_disk_are_named(tmp_path, full_disk, monkeypatch):
     pytest.importorskip("torch")
     from softgeom.checkpoints.rewriting import write_layer
     from softgeom.language_model import GPT, GPTConfig
@@ -127,9 +128,6 @@ def test_layers_and_models_on_a_full_disk(tmp_path, full_disk):
         save_model(tmp_path / "model", model)
     assert caught.value.filename == str(tmp_path / "model" / "model.safetensors")
     assert not _parts(tmp_path)
-
-
-def test_a_writer_that_hides_the_reason_still_names_the_file(tmp_path, monkeypatch):
     """safetensors reports a full disk as an error of its own."""
     from safetensors import SafetensorError, numpy
 
@@ -142,12 +140,6 @@ def test_a_writer_that_hides_the_reason_still_names_the_file(tmp_path, monkeypat
     with pytest.raises(OSError, match="No space left on device") as caught:
         write_layer(uniform_layer(5, 2), tmp_path / "layer.safetensors", {})
     assert caught.value.filename == str(tmp_path / "layer.safetensors")
-
-
-def test_bytes_arrive_as_they_are(tmp_path):
-    content = io.BytesIO(bytes(range(256)))
-    writing.write_bytes(tmp_path / "a", content.getbuffer())
-    assert (tmp_path / "a").read_bytes() == bytes(range(256))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such locks")

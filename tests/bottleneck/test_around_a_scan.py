@@ -1,6 +1,4 @@
-"""What is read off a scan or laid beside it: captors, the paper's programme, Qhull, nearest
-rows.
-"""
+"""What is read off a scan: captors, the paper's programme, Qhull, nearest rows."""
 
 from dataclasses import replace
 
@@ -47,13 +45,10 @@ def test_weights_beyond_every_float_give_a_ceiling(scanned):
     assert huge.ceiling(t) == pytest.approx(exact.ceiling(t), rel=1e-9)
 
 
-def test_a_class_that_wins_has_no_captors(scanned):
+def test_the_papers_programme_says_what_is_certified_and_winners_have_no_captors(scanned):
     winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
     with pytest.raises(ValueError, match="has no captors"):
         heaviest_captors(scanned, winner)
-
-
-def test_the_papers_programme_says_what_is_certified(scanned):
     table = compare_with_programme(scanned, range(60))
     assert table.agree.all()
     assert table.bounded.all()
@@ -141,7 +136,7 @@ def test_a_ceiling_is_what_the_captors_prove_and_a_twin_halves(scanned):
     assert [twins.ceiling(t) for t in range(3)] == [0.5, 0.5, 1.0]
 
 
-def test_only_captives_get_exact_weights(scanned):
+def test_only_captives_get_exact_weights_and_findings_are_looked_up(scanned):
     index = int(captive_table(scanned)["class"].iloc[0])
     exact = scanned.with_exact_weights([index])
     assert exact.verify()
@@ -149,9 +144,6 @@ def test_only_captives_get_exact_weights(scanned):
     winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
     with pytest.raises(ValueError, match=f"Class {winner} .* only unargmaxable"):
         scanned.with_exact_weights([index, winner])
-
-
-def test_a_finding_is_looked_up_by_number_or_by_token():
     found = scan(SoftmaxLayer([[1.0], [-1.0], [0.5]], tokens=["a", "b", "b"]), [0, 1])
     assert found["b"] is found[1] is found.findings[1]
     for missing in ("c", 2):

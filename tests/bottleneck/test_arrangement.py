@@ -1,6 +1,4 @@
-"""Exact arrangements: drawings counted by hand, points in every region, and weights in special
-position.
-"""
+"""Exact arrangements: drawings counted by hand, points in every region, special positions."""
 
 from fractions import Fraction
 from typing import Any
@@ -31,21 +29,21 @@ GENERIC = [[1, 2], [3, -1], [-2, 5], [-4, -4]]
         ([(1, 0, 0), (0, 1, 0), (1, 1, -1), (1, 0, -5)], 10),
     ],
 )
-def test_lines_of_the_plane(lines: list[tuple[int, int, int]], regions: int) -> None:
+def test_lines_of_the_plane(lines, regions):
     assert count_arrangement_regions(lines) == regions
     assert len(visit_regions(lines, 2)) == regions
 
 
-def test_coordinate_planes_and_a_slanted_one_in_space() -> None:
+def test_coordinate_planes_and_a_slanted_one_in_space():
     octants = [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)]
     assert count_arrangement_regions(octants) == 8
     # all but the octant of negatives are cut
     assert count_arrangement_regions([*octants, (1, 1, 1, -1)]) == 15
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data(), st.integers(1, 3), st.integers(1, 5), st.booleans())
-def test_every_region_is_visited_once(data: st.DataObject, d: int, C: int, bias: bool) -> None:
+def test_every_region_is_visited_once(data, d, C, bias):
     """Small integers make special positions common; the two algorithms must agree there too."""
     entry = st.integers(-2, 2)
     W = data.draw(st.lists(st.lists(entry, min_size=d, max_size=d), min_size=C, max_size=C))
@@ -74,26 +72,23 @@ def count(W: Any, b: Any = None) -> int:
     return count_arrangement_regions(hyperplanes)
 
 
-def test_only_a_bias_outside_the_span_of_columns_and_ones_counts() -> None:
+def test_only_a_bias_outside_the_span_of_columns_and_ones_counts():
     assert count(GENERIC) == 12
     assert count(GENERIC, [5, 5, 5, 5]) == 12
     assert count(GENERIC, [2 * u - 3 * v + 7 for u, v in GENERIC]) == 12
     assert count(GENERIC, [3, 10, -3, -1]) == 18
 
 
-def test_floats_are_taken_at_their_exact_value() -> None:
+def test_floats_are_taken_at_their_exact_value():
     """0.1 + 0.2 is not 0.3: two of three ties that look simultaneous are not."""
     assert exact_layer([[0.1]])[0][0][0] == Fraction(0.1) != Fraction(1, 10)
     assert count([[1], [0], [2]], [0.3, 0.3, 0.3]) == 2
     assert count([[1], [0], [2]], [0.1 + 0.2, 0.3, 0.3]) == 4
 
 
-def test_equal_rows_with_different_biases_never_tie() -> None:
+def test_equal_rows_never_tie_by_bias_whatever_the_numbers():
     assert braid_arrangement([[1, 2], [1, 2]], [0, 1]) == []
     assert braid_arrangement([[1, 2], [1, 2]], [1, 1]) is None
-
-
-def test_numpy_and_python_numbers_give_the_same_arrangement() -> None:
     assert braid_arrangement(np.array(GENERIC, dtype=np.float32)) == braid_arrangement(GENERIC)
     assert braid_arrangement([[Fraction(1, 3)], [Fraction(2, 3)]]) == [(1, 0)]
 
@@ -108,6 +103,6 @@ def test_numpy_and_python_numbers_give_the_same_arrangement() -> None:
         ([[1.0], [2.0]], [0.0, np.inf], "NaN or an infinity"),
     ],
 )
-def test_malformed_layers_get_one_sentence(W: Any, b: Any, message: str) -> None:
+def test_malformed_layers_get_one_sentence(W, b, message):
     with pytest.raises(ValueError, match=message):
         braid_arrangement(W, b)

@@ -80,14 +80,14 @@ def integer_system(
 
 
 @pytest.mark.parametrize("n", [1, 3, 2**20, 2**45])
-def test_gamma_and_underflow_are_those_of_the_text(n: int) -> None:
+def test_gamma_and_underflow_are_those_of_the_text(n):
     assert gamma(n) <= Fraction(rounding.gamma(n)) <= gamma(n) * NOISE
     assert rounding.underflow(n) == 4 * n * np.finfo(float).tiny
     assert rounding.gamma(2**53) == np.inf
 
 
 @given(st.lists(st.integers(0, 2**53), min_size=1, max_size=9), st.sampled_from([-1074, 0, 900]))
-def test_a_norm_is_never_rounded_down(numbers: list[int], power: int) -> None:
+def test_a_norm_is_never_rounded_down(numbers, power):
     """Down to the smallest float, two of which have a norm that float64 would round to one."""
     V = np.ldexp(np.array([numbers, [1] * len(numbers)], float), power)
     for row, bound in zip(exact(V), rounding.norm_up(V), strict=True):
@@ -101,7 +101,7 @@ def test_a_norm_is_never_rounded_down(numbers: list[int], power: int) -> None:
 
 
 @SEEDS
-def test_sums_over_captors_cover_their_roundings(seed: int) -> None:
+def test_sums_over_captors_cover_their_roundings(seed):
     """A difference of rows, a product, and k - 1 additions: k + 1 roundings."""
     system = integer_system(seed)
     weights, D, c = exact(system.weights), exact(system.D), exact(system.c)
@@ -114,7 +114,7 @@ def test_sums_over_captors_cover_their_roundings(seed: int) -> None:
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from([0, -150, -1022, 900]))
 @settings(max_examples=150)
-def test_no_sum_is_further_off_than_its_bound(seed: int, k: int, power: int) -> None:
+def test_no_sum_is_further_off_than_its_bound(seed, k, power):
     """Rows, biases and weights of all sizes, down to where products vanish."""
     rng = np.random.default_rng(seed)
     W = np.ldexp(rng.normal(size=(k + 1, 3)), rng.integers(-60, 60, (k + 1, 3)) + power)
@@ -139,7 +139,7 @@ def test_no_sum_is_further_off_than_its_bound(seed: int, k: int, power: int) -> 
     assert c <= Fraction(system.constant) + Fraction(system.constant_error)
 
 
-def test_what_vanishes_below_the_normal_range_is_covered() -> None:
+def test_what_vanishes_below_the_normal_range_is_covered():
     """Products of 2^-700 and 2^-500 are zero in float64, and no proof that v vanishes."""
     layer = SoftmaxLayer(
         np.array([[0.0, 2.0], [1.0, 2.0], [-(2.0**-700), 2.0]]), [2.0**-700, 2.0**-700, 0.0]
@@ -162,7 +162,7 @@ def test_what_vanishes_below_the_normal_range_is_covered() -> None:
     assert about(beside.constant_error, 4 * TINY, 4 * 5 * TINY)
 
 
-def test_no_worse_biases_are_seen_at_once() -> None:
+def test_no_worse_biases_are_seen_at_once():
     for biases, level in (
         ((0.0, 0.0, 1.0), True),
         ((0.0, -1.0, 1.0), False),
@@ -179,7 +179,7 @@ def test_no_worse_biases_are_seen_at_once() -> None:
 @pytest.mark.parametrize(
     "features", [Box(2.0**-200), Ball(2.0**200), Unbounded()], ids=lambda f: f.kind
 )
-def test_rows_features_and_biases_are_brought_to_order_one(rows: float, features) -> None:
+def test_rows_features_and_biases_are_brought_to_order_one(rows, features):
     """Also when the class's own row and bias are nothing beside the others', or they beside it."""
     W, b = np.array([[3.0], [0.0]]) * rows, np.array([5.0, 0.0]) * rows * 2.0**90
     for above in (0, 1):
@@ -202,7 +202,7 @@ def test_rows_features_and_biases_are_brought_to_order_one(rows: float, features
 @SEEDS
 @pytest.mark.parametrize("room", [0, -1, 3])
 @pytest.mark.parametrize("errors", [0.0, 0.125])
-def test_a_bound_covers_its_own_sum(seed: int, room: int, errors: float) -> None:
+def test_a_bound_covers_its_own_sum(seed, room, errors):
     """d products in the reach (each of a v that was widened), the constant, its error: d + 3
     roundings. Here all is exact but for that.
     """
@@ -219,7 +219,7 @@ def test_a_bound_covers_its_own_sum(seed: int, room: int, errors: float) -> None
         assert room + gamma(7) * size <= bound <= (room + gamma(12) * size) * NOISE
 
 
-def test_a_bound_covers_a_constant_that_cancels() -> None:
+def test_a_bound_covers_a_constant_that_cancels():
     system = integer_system(0)
     system.v, system.v_error = np.zeros(4), np.zeros(4)
     system.constant, system.constant_error = -1.0, 1.0
@@ -227,7 +227,7 @@ def test_a_bound_covers_a_constant_that_cancels() -> None:
     assert about(float(bound), gamma(7) * 2, gamma(12) * 2)
 
 
-def test_a_set_that_no_unit_holds_is_taken_as_it_is() -> None:
+def test_a_set_that_no_unit_holds_is_taken_as_it_is():
     """A reach of 2^60 times 2^-60 in each of two comparisons, and a bias of -5."""
     features = Ellipsoid([2.0**60, 1.0], [0.0, 5e-324], radius=1.0)
     layer = SoftmaxLayer([[0.0, 0.0], [-(2.0**-60), 1.0], [-(2.0**-60), -1.0]], [-5.0, 0.0, 0.0])
@@ -236,7 +236,7 @@ def test_a_set_that_no_unit_holds_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("power", [-900, 0, 900])
-def test_a_bound_is_in_the_units_of_the_layer(power: int) -> None:
+def test_a_bound_is_in_the_units_of_the_layer(power):
     for bias, best in ((-5.0, -3.0), (-2.0, 0.0), (1.0, 3.0)):
         layer = SoftmaxLayer(
             np.ldexp([[1.0], [-1.0], [0.0]], power), np.ldexp([0.0, 0.0, bias], power)
@@ -251,7 +251,7 @@ def test_a_bound_is_in_the_units_of_the_layer(power: int) -> None:
         assert (bound <= 0) == (bias < 0)
 
 
-def test_a_bound_that_is_lost_below_the_normal_range_is_zero_or_no_proof() -> None:
+def test_a_bound_that_is_lost_below_the_normal_range_is_zero_or_no_proof():
     assert hull.divide_up(-4 * np.finfo(float).tiny, 1.0) == 0.0
     assert hull.divide_up(-5 * np.finfo(float).tiny, 1.0) < 0
     assert hull.divide_up(-1e308, 1e-308) == -np.finfo(float).max
@@ -278,7 +278,7 @@ def unimodular(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray
 
 
 @SEEDS
-def test_the_error_of_an_inverse_covers_its_roundings(seed: int) -> None:
+def test_the_error_of_an_inverse_covers_its_roundings(seed):
     """Each entry of A has three behind it, a product and its sum k, the identity one."""
     rng = np.random.default_rng(seed)
     A, R = unimodular(rng, 4)
@@ -293,7 +293,7 @@ def test_the_error_of_an_inverse_covers_its_roundings(seed: int) -> None:
 
 
 @SEEDS
-def test_the_error_of_a_coarse_inverse_is_not_rounded_down(seed: int) -> None:
+def test_the_error_of_a_coarse_inverse_is_not_rounded_down(seed):
     rng = np.random.default_rng(seed)
     for size in (1e-7, 1e-2):
         A, R = rng.random((40, 40)), rng.normal(size=(40, 40)) * size
@@ -309,7 +309,7 @@ def test_the_error_of_a_coarse_inverse_is_not_rounded_down(seed: int) -> None:
 
 
 @SEEDS
-def test_a_correction_is_bounded_with_room_for_sums_over_it(seed: int) -> None:
+def test_a_correction_is_bounded_with_room_for_sums_over_it(seed):
     rng = np.random.default_rng(seed)
     R, right, loss = rng.normal(size=(7, 5)), rng.random(5), float(rng.random() / 2)
     least = [sum(map(abs, row)) * Fraction(right.max()) / (1 - Fraction(loss)) for row in exact(R)]
@@ -340,7 +340,7 @@ def told(monkeypatch, owner, name: str) -> list[tuple]:
 @pytest.mark.parametrize(
     "features", [Unbounded(), Ellipsoid([1.0, 2.0, 4.0]), Ellipsoid([1.0, 2.0, 4.0], centred=True)]
 )
-def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch) -> None:
+def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch):
     """v and, after a normalisation, the rounding of the equations that it has to solve."""
     layer, weights = simplex_layer()
     calls = told(monkeypatch, hull._System, "_correction")
@@ -359,7 +359,7 @@ def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch) 
         )
 
 
-def test_an_equation_without_error_counts_where_any_entry_is_not_zero(monkeypatch) -> None:
+def test_an_equation_without_error_counts_where_any_entry_is_not_zero(monkeypatch):
     """Of a set that knew its equations exactly. The class is outside the hull, by 1e-12."""
     layer = SoftmaxLayer([[0.0, 0.0], [-1.0, -1.0], [1.0, 1.0 - 1e-9], [1.0, 0.0]])
     weights, rivals = np.array([0.5, 0.5, 1e-12]), np.arange(1, 4)
@@ -373,7 +373,7 @@ def test_an_equation_without_error_counts_where_any_entry_is_not_zero(monkeypatc
 
 
 @pytest.mark.parametrize("power", [-60, -20, 0])
-def test_a_correction_is_as_large_as_the_residual_makes_it(power: int, monkeypatch) -> None:
+def test_a_correction_is_as_large_as_the_residual_makes_it(power, monkeypatch):
     """Beside an exact inverse; weights that are smaller than their correction prove nothing."""
     layer, weights = simplex_layer()
     system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
@@ -392,7 +392,7 @@ def test_a_correction_is_as_large_as_the_residual_makes_it(power: int, monkeypat
     assert not calls[0][1][3].any()
 
 
-def test_too_few_captors_or_dependent_ones_make_no_simplex() -> None:
+def test_too_few_captors_or_dependent_ones_make_no_simplex():
     layer, weights = simplex_layer()
     system = hull._System(layer, Unbounded(), np.zeros(3, int), np.arange(1, 4), weights[:3])
     assert system._correction(system.D, np.zeros((3, 3)), np.zeros(3)) is None
@@ -416,7 +416,7 @@ def test_too_few_captors_or_dependent_ones_make_no_simplex() -> None:
     assert system._correction(system.D[:, :1], np.full((3, 1), 0.5), np.zeros(1)) is None
 
 
-def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch) -> None:
+def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch):
     layer, weights = simplex_layer()
     system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
     for factor, proven in ((0.999, True), (1.001, False)):
@@ -427,7 +427,7 @@ def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch) -> 
             assert (system.simplex_bound() <= 0) is proven
 
 
-def test_constants_move_with_the_weights() -> None:
+def test_constants_move_with_the_weights():
     """What correcting weights can add to the biases' sum, exactly; nothing if none is better."""
     layer, weights = simplex_layer()
     layer = SoftmaxLayer(layer.W, [1.0, 0.0, 3.0, 1.0, -1.0])
@@ -450,7 +450,7 @@ def test_constants_move_with_the_weights() -> None:
     assert system._shifted_constant(system.c - 50, none, delta) < -38
 
 
-def test_over_a_box_what_does_not_vanish_is_widened_by_the_correction(monkeypatch) -> None:
+def test_over_a_box_what_does_not_vanish_is_widened_by_the_correction(monkeypatch):
     layer, weights = simplex_layer(offset=0.5)
     layer = SoftmaxLayer(layer.W, [-8.0, 0, 0, 0, 0])
     calls = told(monkeypatch, Box, "support_bound")
@@ -470,7 +470,7 @@ def test_over_a_box_what_does_not_vanish_is_widened_by_the_correction(monkeypatc
     assert right / 2 <= Fraction(bound) < right / 2 * (1 - Fraction(1, 10**8))
 
 
-def test_what_a_simplex_leaves_is_summed_with_its_rounding(monkeypatch) -> None:
+def test_what_a_simplex_leaves_is_summed_with_its_rounding(monkeypatch):
     """A right side that is 0 but for the roundings of its sum is no proof."""
     layer, weights = simplex_layer(offset=0.5)
     monkeypatch.setattr(hull._System, "_correction", lambda *_: np.zeros(4))
@@ -481,7 +481,7 @@ def test_what_a_simplex_leaves_is_summed_with_its_rounding(monkeypatch) -> None:
         assert (system.simplex_bound() <= 0) is proven
 
 
-def test_a_column_that_underflows_after_a_normalisation_does_not_vanish() -> None:
+def test_a_column_that_underflows_after_a_normalisation_does_not_vanish():
     """The gain of 5e-324 leaves nothing of it in float64; in truth it is where the class wins."""
     layer = SoftmaxLayer([[0.0, 0.0], [1.0, 0.25], [-1.0, 0.25]])
     for gain, proven in (([1.0, 5e-324], False), ([1.0, 0.0], True)):
@@ -492,7 +492,7 @@ def test_a_column_that_underflows_after_a_normalisation_does_not_vanish() -> Non
 # ---- hull.py: what is no evidence, and what weighs nothing
 
 
-def test_only_other_classes_of_the_layer_are_weighed() -> None:
+def test_only_other_classes_of_the_layer_are_weighed():
     layer, weights = simplex_layer()
     rivals = np.arange(1, 5)
     assert certify_captivity(layer, Unbounded(), 0, rivals, weights) <= 0
@@ -527,7 +527,7 @@ def test_only_other_classes_of_the_layer_are_weighed() -> None:
         assert certify_captivity(layer, Unbounded(), 0, rivals, none) == np.inf
 
 
-def test_a_claim_about_weights_is_proven_or_not() -> None:
+def test_a_claim_about_weights_is_proven_or_not():
     """Weights in any unit, which only nearly solve the system; a column that all rows share."""
     layer, weights = simplex_layer()
     layer = SoftmaxLayer(np.column_stack([layer.W, np.full(5, 7.0)]))
@@ -541,7 +541,7 @@ def test_a_claim_about_weights_is_proven_or_not() -> None:
     assert not prove_comparisons(layer, Unbounded(), own, rivals, -weights, 0.0)
 
 
-def test_weights_are_finite_and_some_comparisons_have_one() -> None:
+def test_weights_are_finite_and_some_comparisons_have_one():
     layer, own, rivals = SoftmaxLayer(np.eye(4)), np.array([0, 3]), np.array([3, 0])
     plain, unsigned = np.array([0.0, 1.0]), own.astype("u4")
     halves, none = np.array([Fraction(0), Fraction(1, 2)]), np.array([Fraction(0)] * 2)
@@ -561,10 +561,8 @@ def test_weights_are_finite_and_some_comparisons_have_one() -> None:
 
 
 @SEEDS
-def test_a_bound_in_fractions_is_that_of_the_best_corner(seed: int) -> None:
-    """Some classes above and below, and more than once; a margin that is less by 2^-200 is not
-    proven.
-    """
+def test_a_bound_in_fractions_is_that_of_the_best_corner(seed):
+    """A margin that is less by 2^-200 is not proven."""
     rng = np.random.default_rng(seed)
     W, b = rng.integers(-9, 10, (5, 2)).astype(float), rng.integers(-9, 10, 5).astype(float)
     layer, box = SoftmaxLayer(W, b), Box(2.0, low=-1.0)
@@ -584,7 +582,7 @@ def test_a_bound_in_fractions_is_that_of_the_best_corner(seed: int) -> None:
     assert hull.exact_comparisons(*given) == (best <= 0)
 
 
-def test_comparisons_of_several_classes_are_each_their_own() -> None:
+def test_comparisons_of_several_classes_are_each_their_own():
     """0 above 1 and 2 above 3 exclude each other; 0 above 1 and 0 above 3 do not."""
     layer = SoftmaxLayer([[1.0], [0.0], [0.0], [1.0]])
     for above, below, proven in (
@@ -599,7 +597,7 @@ def test_comparisons_of_several_classes_are_each_their_own() -> None:
 # ---- hull.py: the third route
 
 
-def test_a_near_tie_is_one_beside_the_sizes_that_cancel() -> None:
+def test_a_near_tie_is_one_beside_the_sizes_that_cancel():
     """Biases of a million whose mean is below the class's by an ulp: fractions prove it."""
     rng = np.random.default_rng(0)
     tried = 0
@@ -615,7 +613,7 @@ def test_a_near_tie_is_one_beside_the_sizes_that_cancel() -> None:
 
 
 @pytest.mark.parametrize("features", [Box(1.0), Ball(1.0), Unbounded()], ids=lambda f: f.kind)
-def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features) -> None:
+def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features):
     layer, weights = simplex_layer(offset=1e-3)
     for changed, near in ((layer, False), (simplex_layer()[0], True)):
         # and what all rows share is no matter
@@ -633,7 +631,7 @@ def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bias", [False, True])
-def test_a_logits_error_covers_its_roundings(dtype, bias: bool) -> None:
+def test_a_logits_error_covers_its_roundings(dtype, bias):
     """Norms 5 and 13, bias 7: d products, the bias, two for what becomes of a margin."""
     W = np.array([[3.0, 4, 0], [1, 0, 0], [0, 0, 2]], dtype)
     checker = Checker(SoftmaxLayer(W, np.array([1, -7, 2], dtype) if bias else None), Box(100.0))
@@ -654,7 +652,7 @@ def test_a_logits_error_covers_its_roundings(dtype, bias: bool) -> None:
     assert look is None or look[0] == pytest.approx(2.125 * float(error), rel=1e-15)
 
 
-def test_margins_of_integers_are_exact_but_for_their_bound() -> None:
+def test_margins_of_integers_are_exact_but_for_their_bound():
     rng = np.random.default_rng(0)
     for dtype in (np.float32, np.float64):
         W, b = rng.integers(-9, 10, (30, 5)).astype(dtype), rng.integers(-9, 10, 30).astype(dtype)
@@ -670,7 +668,7 @@ def test_margins_of_integers_are_exact_but_for_their_bound() -> None:
             np.testing.assert_allclose(margins, lead - factor * error, rtol=1e-15)
 
 
-def test_a_claim_leaves_room_for_other_machines() -> None:
+def test_a_claim_leaves_room_for_other_machines():
     """An eighth of what each of two logits may be off by; what is claimed already needs none."""
     layer, x = SoftmaxLayer(np.array([[3.0], [1.0]]) / 16), np.array([1.0])
     checker = Checker(layer, Unbounded())
@@ -680,7 +678,7 @@ def test_a_claim_leaves_room_for_other_machines() -> None:
         assert abs(Fraction(1, 8) - Fraction(factor * float(error)) - margin) < error / 32
 
 
-def test_float32_is_taken_where_it_holds_every_number() -> None:
+def test_float32_is_taken_where_it_holds_every_number():
     narrow, wide = np.float32([[1.0], [0.0]]), np.array([[1.0], [0.0]])
     for W, b, point, said in (
         (narrow, None, narrow[:1], True),
@@ -692,7 +690,7 @@ def test_float32_is_taken_where_it_holds_every_number() -> None:
         assert Checker(SoftmaxLayer(W, b), Box(1.0)).is_narrow(point) is said
 
 
-def test_margins_are_in_the_units_of_the_layer() -> None:
+def test_margins_are_in_the_units_of_the_layer():
     W, x = np.array([[3.0, 4], [0, 1]]), np.array([[0.5, 0.25]])
     plain = Checker(SoftmaxLayer(W), Ball(1.0))
     for rows, points in ((2.0**300, 1.0), (2.0**-300, 2.0**100), (1.0, 2.0**-200)):
@@ -708,7 +706,7 @@ def test_margins_are_in_the_units_of_the_layer() -> None:
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["box", "norm", "centred"]), st.integers(-1, 1))
 @settings(max_examples=60)
-def test_a_margin_in_fractions_is_never_too_large(seed: int, kind: str, ulps: int) -> None:
+def test_a_margin_in_fractions_is_never_too_large(seed, kind, ulps):
     """With a rival that is an ulp away and others that are not: those are bounded in float64."""
     rng = np.random.default_rng(seed)
     W, b = rng.normal(size=(9, 4)), rng.normal(size=9)
@@ -735,7 +733,7 @@ def test_a_margin_in_fractions_is_never_too_large(seed: int, kind: str, ulps: in
             assert (margin > 0) == (truth > 0)
 
 
-def test_logits_by_tiles_are_those_of_one_product(monkeypatch) -> None:
+def test_logits_by_tiles_are_those_of_one_product(monkeypatch):
     monkeypatch.setattr(checking, "TILE_BYTES", 1)
     rng = np.random.default_rng(3)
     W, b = rng.integers(-99, 100, (700, 2)).astype(float), rng.integers(-99, 100, 700).astype(float)
@@ -752,7 +750,7 @@ def test_logits_by_tiles_are_those_of_one_product(monkeypatch) -> None:
     assert checker._norms[0] == pytest.approx(np.linalg.norm(W, axis=1).max(), rel=1e-8)
 
 
-def test_many_rivals_far_behind_are_no_close_ones() -> None:
+def test_many_rivals_far_behind_are_no_close_ones():
     """One is an ulp behind, a thousand by one and more: those need no fractions."""
     W = np.vstack([[0.1, 0.2], np.nextafter([0.1, 0.2], -1), np.full((1000, 2), -1.0)])
     margin = Checker(SoftmaxLayer(W), Box(1.0)).certify(np.ones((1, 2)), np.array([0]))[0]
@@ -761,9 +759,7 @@ def test_many_rivals_far_behind_are_no_close_ones() -> None:
     assert not Checker(close, Box(1.0)).certify(np.ones((1, 2)), np.array([0]))[0] > 0
 
 
-def test_exact_margins_are_floats_where_they_can_be_and_never_claim_more_than_a_sign_below() -> (
-    None
-):
+def test_exact_margins_are_floats_and_never_claim_more_than_a_sign_below():
     close = Checker(SoftmaxLayer([[1 + 2.0**-52, 0.0], [1.0, 0.0]]), Box(1.0))
     assert close.margin(wins(0), np.array([0.5, 0.0])) == 2.0**-53
     checker = Checker(SoftmaxLayer([[1.0, 0.0], [0.0, 0.0]]), Box(1.0))
@@ -776,7 +772,7 @@ def test_exact_margins_are_floats_where_they_can_be_and_never_claim_more_than_a_
 
 
 @pytest.mark.parametrize("margin", [1.0, 3e-300, 7e-310, 5e-324])
-def test_a_radius_is_never_rounded_up(margin: float) -> None:
+def test_a_radius_is_never_rounded_up(margin):
     rng = np.random.default_rng(0)
     for row in rng.normal(size=(20, 3)):
         layer = SoftmaxLayer(np.array([row, 0 * row]))
@@ -790,7 +786,7 @@ def test_a_radius_is_never_rounded_up(margin: float) -> None:
         )
 
 
-def test_a_radius_is_that_of_small_rows_of_none_and_of_nobody_to_beat() -> None:
+def test_a_radius_is_that_of_small_rows_of_none_and_of_nobody_to_beat():
     for W, margin, radius in (
         ([[0.25], [0.0]], 1.0, 2.0),
         ([[0.0], [0.0]], 1.0, np.inf),
@@ -801,7 +797,7 @@ def test_a_radius_is_that_of_small_rows_of_none_and_of_nobody_to_beat() -> None:
         assert found == pytest.approx(radius, rel=1e-8)
 
 
-def test_a_margin_proves_a_radius_below_its_quotient_by_the_norms() -> None:
+def test_a_margin_proves_a_radius_below_its_quotient_by_the_norms():
     """Norms 5 and 5; none at all; and norms that no float holds, in a layer that no unit suits."""
     flat = SoftmaxLayer([[0.0], [0.0]], [1.0, 0.0])
     huge = SoftmaxLayer([[1e308] * 4, [5e-324, 0.0, 0.0, 0.0]])
@@ -824,7 +820,7 @@ def test_a_margin_proves_a_radius_below_its_quotient_by_the_norms() -> None:
             assert not checker.proves_radius(class_, radius, Fraction(1))
 
 
-def test_a_radius_that_no_float_holds_is_the_largest_one() -> None:
+def test_a_radius_that_no_float_holds_is_the_largest_one():
     """1e600, in a layer whose rows and biases no unit suits."""
     checker = Checker(SoftmaxLayer([[1e-300], [0.0]], [1e300, 0.0]), Box(1.0))
     radius = checker.radius(np.array([0]), np.array([1e300]))[0]
@@ -832,7 +828,7 @@ def test_a_radius_that_no_float_holds_is_the_largest_one() -> None:
     assert not checker.proves_radius(0, np.inf, Fraction(1e300))
 
 
-def test_a_radius_may_be_as_large_as_another_machine_proves_it() -> None:
+def test_a_radius_may_be_as_large_as_another_machine_proves_it():
     """2^-31 above the quotient by the norm, and no more."""
     checker = Checker(SoftmaxLayer([[1.0], [0.0]]), Unbounded())
     span = 2 * Fraction(checker._norms[0])
@@ -843,7 +839,7 @@ def test_a_radius_may_be_as_large_as_another_machine_proves_it() -> None:
     assert own <= 1
 
 
-def test_numbers_beyond_float64_become_the_largest() -> None:
+def test_numbers_beyond_float64_become_the_largest():
     huge = Fraction(10) ** 400
     assert (_to_float(huge), _to_float(-huge)) == (np.finfo(float).max, -np.finfo(float).max)
     layer = SoftmaxLayer([[0.5], [1.0]])
@@ -859,7 +855,7 @@ def test_numbers_beyond_float64_become_the_largest() -> None:
 # ---- verdict.py
 
 
-def test_a_tie_is_no_win() -> None:
+def test_a_tie_is_no_win():
     with pytest.raises(EvidenceError, match="does not certainly win"):
         certify_evidence(SoftmaxLayer([[1.0], [1.0]]), Box(1.0), 0, Witness(np.array([0.5])))
 
@@ -875,7 +871,7 @@ def test_a_tie_is_no_win() -> None:
         lambda: Finding(0, Twin(1), "", 0, 0.0, 0.0),
     ],
 )
-def test_evidence_is_itself_and_nobody_changes_it(make) -> None:
+def test_evidence_is_itself_and_nobody_changes_it(make):
     first = make()
     assert len({first, make()}) == 2
     for name in first.__dataclass_fields__:
@@ -918,7 +914,7 @@ U = 2.0**-53
         ([[0, 0], [-1, -1], [-1, 1]], None, Ellipsoid([0.0, 1.0], [1.0, 0.0], radius=1.0)),
     ],
 )
-def test_a_class_that_wins_by_a_hair_is_no_captive(W, b, features) -> None:
+def test_a_class_that_wins_by_a_hair_is_no_captive(W, b, features):
     layer, both = SoftmaxLayer(np.array(W, float), b), np.array([1, 2])
     halves, none = np.array([0.5, 0.5]), np.zeros(2, int)
     assert scan(layer, [0], features=features).evidence(0).verdict == "argmaxable"
@@ -926,11 +922,11 @@ def test_a_class_that_wins_by_a_hair_is_no_captive(W, b, features) -> None:
     assert not prove_comparisons(layer, features, none, both, halves, 0.0)
 
 
-def test_the_extent_of_an_ellipsoid_is_its_largest_feature() -> None:
+def test_the_extent_of_an_ellipsoid_is_its_largest_feature():
     assert Ellipsoid([1.0, -2.0], [3.0, -1.0], radius=2.0).extent == 7.0
 
 
-def test_entries_that_the_unit_takes_count_beside_a_large_shift() -> None:
+def test_entries_that_the_unit_takes_count_beside_a_large_shift():
     a, b, c, d = 2.0**-1023, 2.0**-1026, 2.0**50, 2.0**41
     layer = SoftmaxLayer([[0, 0], [-b, d], [a, -c]])
     # a gain that no unit of that shift holds
@@ -942,7 +938,7 @@ def test_entries_that_the_unit_takes_count_beside_a_large_shift() -> None:
 
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-def test_features_after_a_normalisation_are_off_by_no_more_than_is_said(centred, size) -> None:
+def test_features_after_a_normalisation_are_off_by_no_more_than_is_said(centred, size):
     rng = np.random.default_rng(0)
     for _ in range(40):
         gain = rng.normal(size=5) * [size, size, 1e-3 * size, size, size]
@@ -956,7 +952,7 @@ def test_features_after_a_normalisation_are_off_by_no_more_than_is_said(centred,
             np.testing.assert_allclose(features.feature(np.array(z)), x, rtol=1e-12, atol=1e-12)
 
 
-def test_the_reach_of_rows_that_hardly_differ_is_not_rounded_down() -> None:
+def test_the_reach_of_rows_that_hardly_differ_is_not_rounded_down():
     rng = np.random.default_rng(0)
     for _ in range(50):
         v = rng.uniform(1, 2, 7)
@@ -968,7 +964,7 @@ def test_the_reach_of_rows_that_hardly_differ_is_not_rounded_down() -> None:
         assert reach**2 >= sum((value - mean) ** 2 for value in exact)
 
 
-def test_a_normalisation_is_what_it_is_given_and_a_large_radius_has_a_unit() -> None:
+def test_a_normalisation_is_what_it_is_given_and_a_large_radius_has_a_unit():
     assert Ellipsoid.layer_norm([1.0, 2.0]).centred
     assert not Ellipsoid.rms_norm([1.0, 2.0]).centred
     scaled = Ellipsoid([3.0], [5.0], radius=2.0**30).scaled(40)
@@ -981,7 +977,7 @@ def test_a_normalisation_is_what_it_is_given_and_a_large_radius_has_a_unit() -> 
 
 
 @pytest.mark.parametrize("centred", [False, True])
-def test_what_must_vanish_after_a_normalisation_is_known_to_within_its_error(centred) -> None:
+def test_what_must_vanish_after_a_normalisation_is_known_to_within_its_error(centred):
     """Differences of rows are rounded before; they nearly cancel, and so do constants."""
     rng, d = np.random.default_rng(0), 5
     for _ in range(300):
@@ -1004,7 +1000,7 @@ def test_what_must_vanish_after_a_normalisation_is_known_to_within_its_error(cen
                 assert abs(Fraction(value) - true) <= Fraction(most)
 
 
-def test_what_features_lose_is_covered() -> None:
+def test_what_features_lose_is_covered():
     """A mean of d, a difference, a product and the shift: d + 3 roundings."""
     features, d = Ellipsoid([1.0, 1.0, 1.0, 1.0], [8.0, 0.0, 0.0, 0.0], centred=True), 4
     moved = features.features_at(np.array([[3.0, 4.0, 0.0, 0.0]]))[1][0]
@@ -1012,7 +1008,7 @@ def test_what_features_lose_is_covered() -> None:
 
 
 @pytest.mark.parametrize("gain", [2.0**-60, 1.0, 2.0**60])
-def test_what_features_lose_below_the_normal_range_is_covered(gain: float) -> None:
+def test_what_features_lose_below_the_normal_range_is_covered(gain):
     """A mean and a difference, times the gain, and their product."""
     g = Fraction(gain)
     plain = Ellipsoid([gain, 0.0, 0.0, 0.0], centred=True)
@@ -1020,7 +1016,7 @@ def test_what_features_lose_below_the_normal_range_is_covered(gain: float) -> No
     assert about(moved, 2 * (1 + 2 * g) * TINY, 16 * (2 + g) * TINY)
 
 
-def test_what_a_reach_loses_below_the_normal_range_is_covered() -> None:
+def test_what_a_reach_loses_below_the_normal_range_is_covered():
     """Three roundings in each coordinate and one with the radius; d in each of two products."""
     none, first, last = np.zeros(4), np.eye(4)[0], np.eye(4)[3]
     features = Ellipsoid(first * 2.0**-60, centred=True)
@@ -1030,7 +1026,7 @@ def test_what_a_reach_loses_below_the_normal_range_is_covered() -> None:
     assert about(Ellipsoid(none, last).support_bound(none, none)[0], 8 * TINY, 32 * TINY)
 
 
-def test_the_reach_of_a_normalisation_covers_its_roundings() -> None:
+def test_the_reach_of_a_normalisation_covers_its_roundings():
     """Where all products are alike nothing is left less their mean, but for d + 2 roundings: a
     product, d - 1 sums, a division, a difference.
     """
@@ -1047,7 +1043,7 @@ def test_the_reach_of_a_normalisation_covers_its_roundings() -> None:
 
 
 @pytest.mark.parametrize("centred", [False, True])
-def test_equations_after_a_normalisation_cover_their_roundings(centred: bool) -> None:
+def test_equations_after_a_normalisation_cover_their_roundings(centred):
     """A product (two, and a difference, where centred), and the difference of rows behind it, where
     anything moves; constants take d products and a sum.
     """

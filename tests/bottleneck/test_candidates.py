@@ -27,14 +27,14 @@ def truth(W, t: int, rivals) -> bool:
     )
 
 
-def test_a_mask_frees_what_everybody_blocks() -> None:
+def test_a_mask_frees_what_everybody_blocks():
     assert scan(SQUARE, [4])["inside"].evidence.verdict == "unargmaxable"
     free = ask_among(SQUARE, ["a", "c", "inside"])
     assert free.counts["possible"] == 3
     assert ask_among(SQUARE, ["a", "b", "c", "d"], ["inside"])[0].verdict == "impossible"
 
 
-def test_among_all_classes_the_verdicts_are_those_of_a_scan() -> None:
+def test_among_all_classes_the_verdicts_are_those_of_a_scan():
     layer = uniform_layer(40, 2, seed=2)
     found, scanned = ask_among(layer, range(40)), scan(layer)
     assert [a.verdict == "possible" for a in found.answers] == [
@@ -42,9 +42,9 @@ def test_among_all_classes_the_verdicts_are_those_of_a_scan() -> None:
     ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), min_size=3, max_size=7))
-def test_blocking_sets_are_minimal_and_small(rows: list[tuple[int, int]]) -> None:
+def test_blocking_sets_are_minimal_and_small(rows):
     W = np.array(rows)
     found = find_blocking_set(SoftmaxLayer(W), 0, features=Unbounded())
     assert (found is None) == truth(W, 0, range(1, len(W)))
@@ -58,7 +58,7 @@ def test_blocking_sets_are_minimal_and_small(rows: list[tuple[int, int]]) -> Non
         assert not fewer or truth(W, 0, fewer)
 
 
-def test_a_blocking_set_among_candidates_names_candidates_only() -> None:
+def test_a_blocking_set_among_candidates_names_candidates_only():
     W = np.vstack([SQUARE.W * 2, SQUARE.W])  # class 9 sits inside both squares
     found = find_blocking_set(SoftmaxLayer(W), 9, range(5, 10), features=Box(1.0))
     assert found is not None
@@ -66,7 +66,7 @@ def test_a_blocking_set_among_candidates_names_candidates_only() -> None:
     assert found.class_ == 9
 
 
-def test_bad_candidates_are_refused_in_a_sentence() -> None:
+def test_bad_candidates_are_refused_in_a_sentence():
     for among, message in (
         ([], "candidates: no class is named"),
         ("ab", "not one text"),

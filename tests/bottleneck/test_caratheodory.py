@@ -1,6 +1,4 @@
-"""Carathéodory's theorem: fewer points, the same mean; against sums in fractions and the best
-choice by a programme.
-"""
+"""Carathéodory: fewer points, the same mean; in fractions and against a programme."""
 
 import numpy as np
 import pytest
@@ -17,11 +15,11 @@ def cloud(n: int, D: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nda
     return rng.normal(size=(n, D)), rng.normal(loc=0.2, size=n), rng.uniform(size=n) ** 6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(n=st.integers(2, 60), D=st.integers(1, 12), seed=st.integers(0, 10**6))
 def test_the_mean_and_half_of_the_worth_stay_with_at_most_one_point_more_than_dimensions(
     n, D, seed
-) -> None:
+):
     A, c, weights = cloud(n, D, seed)
     few = reduce_support(A, c, weights)
     assert (few >= 0).all()
@@ -35,7 +33,7 @@ def test_the_mean_and_half_of_the_worth_stay_with_at_most_one_point_more_than_di
     assert few @ c <= -best.fun + 1e-6 * weights.sum()
 
 
-def test_worth_near_the_best_is_kept_where_handing_over_would_lose_it() -> None:
+def test_worth_near_the_best_is_kept_where_handing_over_would_lose_it():
     """At the best weights plus a little of everybody, most others are dear."""
     A, c, weights = cloud(200, 10)
     equations = np.vstack([A.T, np.ones(200)])
@@ -48,7 +46,7 @@ def test_worth_near_the_best_is_kept_where_handing_over_would_lose_it() -> None:
     assert np.count_nonzero(few) <= 11
 
 
-def test_many_small_losses_add_up() -> None:
+def test_many_small_losses_add_up():
     """All worth lies in a hundred light points."""
     A, c, weights = cloud(104, 3)
     weights[:4], weights[4:] = 1.0, 0.01
@@ -58,19 +56,13 @@ def test_many_small_losses_add_up() -> None:
     assert few @ c >= (1 - SPENT) * weights @ c
 
 
-def test_few_points_come_back_as_they_are() -> None:
+def test_few_or_dependent_points_stay_and_those_without_weight_get_none():
     A, c, weights = cloud(9, 5)
     weights[:3] = 0.0
     assert reduce_support(A, c, weights) is weights
-
-
-def test_points_without_weight_get_none() -> None:
     A, c, weights = cloud(80, 5)
     weights[::2] = 0.0
     assert not reduce_support(A, c, weights)[::2].any()
-
-
-def test_dependent_points_come_back_as_they_are() -> None:
     A, c, weights = cloud(40, 5)
     weights[:10] += 10.0
     A[:10] = A[0]

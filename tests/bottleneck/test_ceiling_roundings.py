@@ -103,7 +103,7 @@ def own(share: float) -> np.ndarray:
         ({}, 0, 2 * N),
     ],
 )  # fmt: skip
-def test_a_ceiling_pays_for_each_of_its_sums(sums, b, paid) -> None:
+def test_a_ceiling_pays_for_each_of_its_sums(sums, b, paid):
     whole = look(**{"bias": float(b)} | sums)
     rest = whole.total - whole.u[0]
     exact = (whole.entropy + whole.bias - whole.u[0] * b) / rest + math.log(rest) - b
@@ -121,14 +121,14 @@ def test_a_ceiling_pays_for_each_of_its_sums(sums, b, paid) -> None:
         (-HUGE, 0.0, -HUGE, gamma(8) * HUGE + 2 * N),
     ],
 )
-def test_bounds_pay_for_the_reach_of_the_residual(reach, size, entropy, paid) -> None:
+def test_bounds_pay_for_the_reach_of_the_residual(reach, size, entropy, paid):
     asked, what = certifier(Recorder(reach, size)), look(entropy=entropy)
     assert -asked._odds(what, 0) == nearly(paid)
     more = 2 * gamma(2 * 1 + 8) + (gamma(11) + LIBRARY) * 2 if size == 0 else 0.0
     assert -asked._floor(what, Target(np.array([0]), np.ones(1))) == nearly(paid + more)
 
 
-def test_the_residual_of_a_class_is_widened_by_its_rounding() -> None:
+def test_the_residual_of_a_class_is_widened_by_its_rounding():
     """By four sums' worth of the largest entries, times the share that class t has of the whole."""
     for W, share in ((3.0, 0.0), (3.0, 15 / 16), (0.0, 0.0), (0.0, 15 / 16)):
         features = Recorder()
@@ -141,13 +141,13 @@ def test_the_residual_of_a_class_is_widened_by_its_rounding() -> None:
         assert error == nearly(4 * gamma(2 * C + 24) * whole * W + lost)
 
 
-def test_no_weight_proves_nothing() -> None:
+def test_no_weight_proves_nothing():
     for total in (0.0, 1.0):
         assert certifier()._odds(look(u=own(1.0), total=total), 0) == -math.inf
     assert certifier()._odds(look(u=own(1.0), total=math.nan), 0) == -math.inf
 
 
-def test_what_class_t_brought_is_taken_off_again() -> None:
+def test_what_class_t_brought_is_taken_off_again():
     value = certifier(b=3.0)._odds(look(u=own(0.25), total=2.0, bias=6.0, entropy=1.0), 0)
     entropy = 1.0 - 0.25 * math.log(4)
     assert value == pytest.approx((entropy + 6.0 - 0.75) / 1.75 + math.log(1.75) - 3, abs=1e-11)
@@ -182,7 +182,7 @@ def exact_mean(spread: float, W=0.0, b=0.0, **sums) -> tuple[float, float]:
         ({}, 0.0),
     ],
 )
-def test_weights_moved_by_a_share_pay_for_it(spread, sums, b) -> None:
+def test_weights_moved_by_a_share_pay_for_it(spread, sums, b):
     """The weights are off by eps at most: so is their sum, and each ``u T`` by eps ``|u T| + 2u``
     (its logarithm moves too). What is computed from eps is rounded up by 1e-9 of it.
     """
@@ -208,7 +208,7 @@ def test_weights_moved_by_a_share_pay_for_it(spread, sums, b) -> None:
         assert ideal - value == pytest.approx(all_paid, rel=1e-6, abs=room)
 
 
-def test_weights_that_would_move_by_a_quarter_prove_nothing() -> None:
+def test_weights_that_would_move_by_a_quarter_prove_nothing():
     mean = np.array([1.0, 0.0])
     assert exact_mean(8.0, mean=mean)[0] == -math.inf
     assert exact_mean(8.0 * (1 + 1e-7), mean=mean)[0] > -math.inf
@@ -218,7 +218,7 @@ def test_weights_that_would_move_by_a_quarter_prove_nothing() -> None:
         assert exact_mean(spread, mean=mean)[0] == -math.inf
 
 
-def test_the_mean_row_is_off_by_its_rounding_at_most() -> None:
+def test_the_mean_row_is_off_by_its_rounding_at_most():
     for total in (1.0, 4.0):
         # in units of the largest norm, sqrt(18), which is below 8
         mean = np.full(D, 3.0) * total
@@ -230,7 +230,7 @@ def test_the_mean_row_is_off_by_its_rounding_at_most() -> None:
 
 
 @pytest.mark.parametrize("power", [901, -900])
-def test_rows_near_the_ends_of_float64_have_no_exact_mean(power) -> None:
+def test_rows_near_the_ends_of_float64_have_no_exact_mean(power):
     for one, proven in ((power, False), (power - 1 if power > 0 else power + 1, True)):
         # 2^e has exponent e + 1
         W = np.zeros((C, D))
@@ -245,7 +245,7 @@ def test_rows_near_the_ends_of_float64_have_no_exact_mean(power) -> None:
 # ---- The spread of the rows
 
 
-def test_a_spread_pays_for_its_sums_and_its_centre(monkeypatch) -> None:
+def test_a_spread_pays_for_its_sums_and_its_centre(monkeypatch):
     """Rows (3, 0) and (-3, 0), in units of 4."""
     asked: list[Any] = []
     monkeypatch.setattr(bound, "least_eigenvalue", lambda *given: asked.append(given) or 0.0)
@@ -263,7 +263,7 @@ def test_a_spread_pays_for_its_sums_and_its_centre(monkeypatch) -> None:
         assert off == nearly(gamma(C + 8) * (trace + 4 * 2 * weight) + centre)
 
 
-def test_a_spread_pays_for_its_centre_where_columns_are_long(monkeypatch) -> None:
+def test_a_spread_pays_for_its_centre_where_columns_are_long(monkeypatch):
     monkeypatch.setattr(bound, "gamma", lambda n: float(n))  # roundings of unit size
     monkeypatch.setattr(bound, "least_eigenvalue", lambda M, trace: 0.0)
     held = certifier(W=3.0)
@@ -273,7 +273,7 @@ def test_a_spread_pays_for_its_centre_where_columns_are_long(monkeypatch) -> Non
     assert off == nearly((C + 8) * 4 * 2 + 2 * ((2 * C + 8) * 2 * columns) ** 2)
 
 
-def test_the_spread_of_many_rows_is_summed_by_tiles(monkeypatch) -> None:
+def test_the_spread_of_many_rows_is_summed_by_tiles(monkeypatch):
     rng = np.random.default_rng(1)
     W = rng.integers(-3, 4, (C, D)).astype(float)
     u = 2.0 ** -rng.integers(0, 4, C)
@@ -285,9 +285,9 @@ def test_the_spread_of_many_rows_is_summed_by_tiles(monkeypatch) -> None:
     assert values == pytest.approx([values[0]] * 3, rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(*[st.floats(1e-9, 1.0)] * 3), min_size=C, max_size=C))
-def test_a_borrowed_spread_is_at_most_the_least_ratio(weights) -> None:
+def test_a_borrowed_spread_is_at_most_the_least_ratio(weights):
     earlier, now, (least, *_) = (np.array(side) for side in zip(*weights, strict=True))
     held = certifier()
     held._spreads = [(earlier, float(least))]
@@ -298,7 +298,7 @@ def test_a_borrowed_spread_is_at_most_the_least_ratio(weights) -> None:
     assert exact * (1 - Fraction(1, 10**12)) <= Fraction(borrowed) <= exact
 
 
-def test_spreads_are_borrowed_from_few_and_only_where_they_do() -> None:
+def test_spreads_are_borrowed_from_few_and_only_where_they_do():
     held = certifier()
     u = np.array([1.0, 0.5, 0, 0, 0])
     held._spread = lambda given: float(given.u[0])  # type: ignore[method-assign]
@@ -314,12 +314,12 @@ def test_spreads_are_borrowed_from_few_and_only_where_they_do() -> None:
 
 
 @pytest.mark.parametrize("d", [1, 2, 7])
-def test_a_least_eigenvalue_pays_for_two_factorisations(d) -> None:
+def test_a_least_eigenvalue_pays_for_two_factorisations(d):
     M = np.diag(np.arange(2.0, d + 2))
     assert 1.0 - least_eigenvalue(M, HUGE) == pytest.approx(4 * gamma(2 * d + 4) * HUGE, rel=1e-5)
 
 
-def test_an_eigenvalue_is_believed_after_a_factorisation_only(monkeypatch) -> None:
+def test_an_eigenvalue_is_believed_after_a_factorisation_only(monkeypatch):
     M = np.array([[2.0, 1.0], [1.0, 2.0]])
     for said, proven in ((1.5, 0.75), (3.0, -math.inf), (math.nan, -math.inf), (0.0, -math.inf)):
         monkeypatch.setattr(np.linalg, "eigvalsh", lambda _, said=said: np.array([said, 9.0]))
@@ -348,7 +348,7 @@ MANY = N + gamma(2 * 2 + 8)
         ({}, 0.0, 0.0),
     ],
 )
-def test_a_floor_pays_for_each_of_its_sums(sums, b, terms) -> None:
+def test_a_floor_pays_for_each_of_its_sums(sums, b, terms):
     what = look(**sums)
     exact = (what.entropy + what.bias) / what.total + math.log(what.total) - b - PAIR.entropy[0]
     paid = 2 * MANY * (terms + math.log(2) + 1) + PAIR_ERROR
@@ -356,7 +356,7 @@ def test_a_floor_pays_for_each_of_its_sums(sums, b, terms) -> None:
     assert exact - certifier(b=b)._floor(what, PAIR) == pytest.approx(paid, rel=1e-6, abs=room)
 
 
-def test_a_floor_pays_for_a_large_entropy(monkeypatch) -> None:
+def test_a_floor_pays_for_a_large_entropy(monkeypatch):
     """And for the error of it, once each."""
     for H, error in ((HUGE, 0.0), (0.0, HUGE)):
         monkeypatch.setattr(Target, "entropy", property(lambda _, pair=(H, error): pair))
@@ -366,7 +366,7 @@ def test_a_floor_pays_for_a_large_entropy(monkeypatch) -> None:
         assert paid == nearly((gamma(C + 4 + 16) + 4 * LIBRARY) * (2 * H + 1) + error)
 
 
-def test_the_residual_of_a_floor_is_widened_by_its_rounding() -> None:
+def test_the_residual_of_a_floor_is_widened_by_its_rounding():
     rows = np.array([[1.0, 1], [2, 4], [4, 8], [0, 0], [0, 0]])
     for W, columns in ((rows, np.array([4.0, 8.0])), (0 * rows, np.zeros(2))):
         features = Recorder()
@@ -388,7 +388,7 @@ def test_the_residual_of_a_floor_is_widened_by_its_rounding() -> None:
         ({}, 0.0),
     ],
 )
-def test_what_a_point_attains_is_paid_for(sums, size) -> None:
+def test_what_a_point_attains_is_paid_for(sums, size):
     what = look(**sums)
     shares = (what.y[1] + what.y[2]) / 2
     exact = what.top + math.log(what.total) - shares - math.log(2)
@@ -403,7 +403,7 @@ def test_what_a_point_attains_is_paid_for(sums, size) -> None:
     assert alone - exact == pytest.approx(n * size, rel=1e-6, abs=room)
 
 
-def test_logits_are_off_twice_in_what_a_point_attains() -> None:
+def test_logits_are_off_twice_in_what_a_point_attains():
     one = Target(np.array([0]), np.ones(1))
     assert certifier()._attained(look(error=HUGE), one) == nearly(2 * HUGE)
     assert certifier()._attained(look(inside=False), one) == math.inf
@@ -412,7 +412,7 @@ def test_logits_are_off_twice_in_what_a_point_attains() -> None:
 # ---- Sums at a point
 
 
-def test_a_logit_is_off_by_its_roundings() -> None:
+def test_a_logit_is_off_by_its_roundings():
     """Norm 5 and a point of norm 5; biases; a point that was moved; products that vanish."""
     rows = np.zeros((C, D))
     rows[0] = 3.0, 4.0
@@ -427,7 +427,7 @@ def test_a_logit_is_off_by_its_roundings() -> None:
         assert one.error == nearly(error)
 
 
-def test_the_sums_of_a_point_are_those_of_its_softmax() -> None:
+def test_the_sums_of_a_point_are_those_of_its_softmax():
     b = np.array([2.0, 1.0, 0.0, -698.0, -699.0])
     W = np.array([[0.0, 1], [2, 3], [4, 5], [6, 7], [8, 9]])
     (one,) = certifier(W=W, b=b)._look(np.zeros((1, D)))
@@ -442,7 +442,7 @@ def test_the_sums_of_a_point_are_those_of_its_softmax() -> None:
     assert one.inside
 
 
-def test_a_point_where_one_logit_overflows_attains_nothing() -> None:
+def test_a_point_where_one_logit_overflows_attains_nothing():
     rows = np.zeros((C, D))
     rows[0] = 1e200
     with np.errstate(all="ignore"):
@@ -476,7 +476,7 @@ def library(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("library")
-def test_a_ceiling_is_rounded_up() -> None:
+def test_a_ceiling_is_rounded_up():
     with localcontext() as context:
         context.prec = 60
         for A in (-699.0, -60.0, -40.0, *np.linspace(-36, 700, 400).tolist()):
@@ -490,7 +490,7 @@ def test_a_ceiling_is_rounded_up() -> None:
 
 
 @pytest.mark.usefixtures("library")
-def test_what_a_class_reaches_is_rounded_down(monkeypatch) -> None:
+def test_what_a_class_reaches_is_rounded_down(monkeypatch):
     held = certifier(Recorder())
     monkeypatch.setattr(Certifier, "_odds", lambda *_: -math.inf)
     zero = np.zeros(1, int)
@@ -507,7 +507,7 @@ def test_what_a_class_reaches_is_rounded_down(monkeypatch) -> None:
         assert held.ceilings(np.zeros((1, D)), zero, zero)[1].tolist() == [0.0]
 
 
-def test_the_entropy_of_hardly_anything_is_covered() -> None:
+def test_the_entropy_of_hardly_anything_is_covered():
     """Shares of 1 and 1e-20: the first one's logarithm is 0 in float64, and -1e-20 in truth."""
     with localcontext() as context:
         context.prec = 60
@@ -519,7 +519,7 @@ def test_the_entropy_of_hardly_anything_is_covered() -> None:
             assert error == nearly((gamma(14) + LIBRARY) * (H + 2))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.lists(st.tuples(st.floats(-37, 0), st.floats(-1, 1)), min_size=C, max_size=C),
     st.sampled_from([1.0, 1e4, 1e8]),
@@ -529,7 +529,7 @@ def test_the_entropy_of_hardly_anything_is_covered() -> None:
 )
 def test_sums_that_are_as_wrong_as_they_may_be_prove_a_true_bound(
     drawn, scale, signs, log_sign, dominant
-) -> None:
+):
     """Each sum off by C roundings of its terms' sizes, and logarithms by LIBRARY, either way."""
     u = np.exp([a for a, _ in drawn])
     u[0] = 1.0 if dominant else u[0]
@@ -569,7 +569,7 @@ def test_sums_that_are_as_wrong_as_they_may_be_prove_a_true_bound(
 # ---- Captors
 
 
-def test_captors_are_other_classes_of_the_layer_with_positive_weights() -> None:
+def test_captors_are_other_classes_of_the_layer_with_positive_weights():
     held = certifier(Unbounded())
     for rivals, weights in (
         ([-1, 1], [1, 1]),
@@ -592,7 +592,7 @@ def test_captors_are_other_classes_of_the_layer_with_positive_weights() -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 3e5, 5e-324, 1e308])
-def test_captors_prove_the_same_in_any_unit(scale) -> None:
+def test_captors_prove_the_same_in_any_unit(scale):
     """Weights 2 and 1 and 1, the first of them in two parts."""
     W, b = np.zeros((C, D)), np.array([0.5, 1.0, -2.0, 0.25, 0.0])
     W[1:4, 0] = 0.3, -0.3, -0.3

@@ -62,7 +62,7 @@ def best_by_scipy(layer: SoftmaxLayer, features, t: int, start: np.ndarray) -> f
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_no_feasible_point_is_above_a_ceiling_and_a_solver_comes_close(name) -> None:
+def test_no_feasible_point_is_above_a_ceiling_and_a_solver_comes_close(name):
     rng = np.random.default_rng(list(SETS).index(name))
     for _ in range(12):
         layer = draw_layer(rng)
@@ -78,7 +78,7 @@ def test_no_feasible_point_is_above_a_ceiling_and_a_solver_comes_close(name) -> 
             assert best <= math.log(found.reached[t]) + 0.02
 
 
-def test_in_a_box_every_class_comes_within_the_gap_however_stiff() -> None:
+def test_in_a_box_every_class_comes_within_the_gap_however_stiff():
     """Few rivals share the probability at the best points, and many coordinates are at a bound."""
     rng = np.random.default_rng(7)
     for _ in range(6):
@@ -89,7 +89,7 @@ def test_in_a_box_every_class_comes_within_the_gap_however_stiff() -> None:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_any_point_proves_a_true_bound(name) -> None:
+def test_any_point_proves_a_true_bound(name):
     """Weights from points that are far from optimal, outside the set or absurd."""
     rng = np.random.default_rng(10 + list(SETS).index(name))
     for _ in range(20):
@@ -105,7 +105,7 @@ def test_any_point_proves_a_true_bound(name) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SETS if name != "unbounded"])
-def test_floors_of_distributions(name) -> None:
+def test_floors_of_distributions(name):
     rng = np.random.default_rng(20 + list(SETS).index(name))
     for _ in range(8):
         layer = draw_layer(rng, classes=9)
@@ -128,7 +128,7 @@ def test_floors_of_distributions(name) -> None:
             assert (bound <= divergence).all()
 
 
-def test_a_row_amid_equal_rivals_gets_one_part_in_k_plus_one() -> None:
+def test_ceilings_known_by_symmetry():
     """Vertices of a simplex and their mean: by symmetry 1 / (k + 1), reached at the origin."""
     for k in (2, 3, 6):
         W = np.vstack([np.linalg.svd(np.eye(k) - 1 / k)[0][:, : k - 1], np.zeros(k - 1)])
@@ -136,9 +136,6 @@ def test_a_row_amid_equal_rivals_gets_one_part_in_k_plus_one() -> None:
         assert found.ceiling[0] == pytest.approx(1 / (k + 1), rel=1e-4)
         assert found.ceiling[0] >= 1 / (k + 1)
         assert found.reached[0] == pytest.approx(1 / (k + 1), rel=1e-4)
-
-
-def test_slack_in_the_bias_lowers_a_ceiling() -> None:
     """Two rivals either side, each with a bias of log 3 more: 1 / (1 + 2 * 3) at the middle."""
     layer = SoftmaxLayer([[1.0], [-1.0], [0.0]], [math.log(3), math.log(3), 0.0])
     for features in (Box(5.0), Unbounded()):
@@ -150,7 +147,7 @@ def test_slack_in_the_bias_lowers_a_ceiling() -> None:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_captors_prove_a_true_ceiling_whatever_their_weights(name) -> None:
+def test_captors_prove_a_true_ceiling_whatever_their_weights(name):
     """The residual of the weights counts: without s_X(r) about half of these would be wrong."""
     rng = np.random.default_rng(30 + list(SETS).index(name))
     below = 0
@@ -166,7 +163,7 @@ def test_captors_prove_a_true_ceiling_whatever_their_weights(name) -> None:
     assert below > 20 or name == "unbounded"  # where any residual is too much
 
 
-def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path) -> None:
+def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path):
     rng = np.random.default_rng(3)
     layer = draw_layer(rng, classes=30)
     first = ceilings(layer, checkpoint=tmp_path)
@@ -183,7 +180,7 @@ def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path) -
     assert ceilings(layer, checkpoint=tmp_path).verify()
 
 
-def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path) -> None:
+def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path):
     layer = draw_layer(np.random.default_rng(3), classes=30)
     first = ceilings(layer, checkpoint=tmp_path)
     (block, *_) = sorted(tmp_path.glob("block-*.npz"))
@@ -199,7 +196,7 @@ def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path) -> None:
         assert block.read_bytes() == whole
 
 
-def test_a_claim_beyond_the_proof_is_refused() -> None:
+def test_claims_beyond_the_proof_are_refused_and_blocks_give_one_table():
     layer = SoftmaxLayer([[1.0], [-1.0], [0.0]])
     found = ceilings(layer)
     for name, factor in (("ceiling", 0.99), ("reached", 1.01)):
@@ -209,9 +206,6 @@ def test_a_claim_beyond_the_proof_is_refused() -> None:
         forged = Ceilings(layer, found.features, found.classes, found.points, found.at, **parts)
         with pytest.raises(ValueError, match="Class 2"):
             forged.verify()
-
-
-def test_blocks_in_parallel_give_the_same_table() -> None:
     layer = draw_layer(np.random.default_rng(5), classes=40)
     alone = ceilings(layer)
     assert alone.table.equals(ceilings(layer, n_jobs=2, backend="threading").table)
@@ -236,12 +230,12 @@ def test_blocks_in_parallel_give_the_same_table() -> None:
         (lambda layer: floor(layer, [[9]]), "does not have"),
     ],
 )
-def test_bad_input_gets_a_sentence(call, point) -> None:
+def test_bad_input_gets_a_sentence(call, point):
     with pytest.raises(ValueError, match=point):
         call(draw_layer(np.random.default_rng(0)))
 
 
-def test_exponentials_and_logarithms_are_as_good_as_the_bounds_suppose() -> None:
+def test_exponentials_and_logarithms_are_as_good_as_the_bounds_suppose():
     rng = np.random.default_rng(8)
     arguments = np.concatenate([-rng.uniform(0, 700, 300), -(10.0 ** rng.uniform(-12, 1, 300))])
     exponentials, logarithms = np.exp(arguments), np.log(np.exp(arguments))
@@ -254,7 +248,7 @@ def test_exponentials_and_logarithms_are_as_good_as_the_bounds_suppose() -> None
             assert abs(Decimal(float(log)) - exact) <= abs(exact) * Decimal(LIBRARY)
 
 
-def test_least_eigenvalue_is_a_lower_bound() -> None:
+def test_least_eigenvalue_is_a_lower_bound():
     rng = np.random.default_rng(9)
     for d in (1, 2, 5, 20):
         for scale in (1e-9, 1.0, 1e6):
@@ -267,7 +261,7 @@ def test_least_eigenvalue_is_a_lower_bound() -> None:
     assert least_eigenvalue(np.diag([1.0, -1.0]), 0.0) == -math.inf
 
 
-def test_entropy_error_covers_the_truth() -> None:
+def test_entropy_error_covers_the_truth():
     rng = np.random.default_rng(4)
     weights = rng.dirichlet(np.ones(50))
     H, error = Target(np.arange(50), weights).entropy
@@ -303,7 +297,7 @@ def exact_odds(layer: SoftmaxLayer, features, u: np.ndarray, t: int) -> Decimal:
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
-def test_each_bound_is_below_the_exact_one_where_rounding_is_large(features) -> None:
+def test_each_bound_is_below_the_exact_one_where_rounding_is_large(features):
     """Rows far from the origin and close together, biases likewise: sums cancel to a few digits."""
     rng = np.random.default_rng(12)
     certifiers, close = 0, 0
@@ -335,7 +329,7 @@ def test_each_bound_is_below_the_exact_one_where_rounding_is_large(features) -> 
     assert close == certifiers  # and not far below either
 
 
-def test_bounds_of_exact_means_hold_far_from_the_best_point() -> None:
+def test_bounds_of_exact_means_hold_far_from_the_best_point():
     """Points so far from the best one that the weights have to change by up to a quarter."""
     rng = np.random.default_rng(13)
     proven = 0
@@ -358,7 +352,7 @@ def test_bounds_of_exact_means_hold_far_from_the_best_point() -> None:
     assert proven > 100  # of them many with an eps above a per cent
 
 
-def test_a_borrowed_spread_is_scaled_to_the_point_at_hand() -> None:
+def test_a_borrowed_spread_is_scaled_to_the_point_at_hand():
     """Two points whose softmaxes hardly overlap: the second may not use the first one's spread."""
     rng = np.random.default_rng(14)
     for _ in range(30):
@@ -387,7 +381,7 @@ def exact_bound_of_exact_mean(layer: SoftmaxLayer, u: np.ndarray, t: int) -> Dec
     return entropy + sum(v / total * b[i] for i, v in moved.items()) - b[t]
 
 
-def test_bounds_of_exact_means_are_below_the_exact_ones() -> None:
+def test_bounds_of_exact_means_are_below_the_exact_ones():
     rng = np.random.default_rng(15)
     proven = 0
     with localcontext() as context:
@@ -405,7 +399,7 @@ def test_bounds_of_exact_means_are_below_the_exact_ones() -> None:
     assert proven > 10
 
 
-def test_sums_over_biases_and_logits_carry_their_rounding() -> None:
+def test_sums_over_biases_and_logits_carry_their_rounding():
     """A box so small that only entropy and biases are left; then a product of many features."""
     rng = np.random.default_rng(16)
     with localcontext() as context:
@@ -427,7 +421,7 @@ def test_sums_over_biases_and_logits_carry_their_rounding() -> None:
             assert Decimal(attained) >= (1 + (y[1] - y[0]).exp()).ln()
 
 
-def test_the_spread_of_rows_that_nearly_agree_is_rounded_down() -> None:
+def test_the_spread_of_rows_that_nearly_agree_is_rounded_down():
     rng = np.random.default_rng(17)
     for _ in range(200):
         W = rng.choice([0.0, 1e3, 1e7]) + 1e-3 * rng.normal(size=(5, 1))
@@ -439,7 +433,7 @@ def test_the_spread_of_rows_that_nearly_agree_is_rounded_down() -> None:
         assert least <= sum((v - mean) ** 2 for v in exact)
 
 
-def test_sums_that_overflow_prove_nothing() -> None:
+def test_sums_that_overflow_prove_nothing():
     layer = SoftmaxLayer(np.zeros((100, 2)), np.full(100, 0.8e308))
     certifier, at = Certifier(layer, Box(1.0)), np.zeros(1, int)
     assert certifier.ceilings(np.zeros((1, 2)), at, at)[0].tolist() == [1.0]

@@ -1,6 +1,4 @@
-"""Files of evidence: what was written comes back; whatever is written otherwise is refused in one
-sentence.
-"""
+"""What was written comes back; whatever is written otherwise is refused in one sentence."""
 
 import hashlib
 import io
@@ -95,7 +93,7 @@ def refused(path: Path, change: Callable[[dict], object], load=load_findings) ->
     path.write_bytes(honest)
 
 
-def test_findings_come_back_in_the_order_of_the_classes(saved) -> None:
+def test_findings_come_back_in_the_order_of_the_classes(saved):
     save_findings(saved, LAYER, SET, FINDINGS[::-1])
     features, found = load_findings(saved, LAYER)
     assert features == SET
@@ -116,7 +114,7 @@ def test_findings_come_back_in_the_order_of_the_classes(saved) -> None:
     assert load_findings(saved, LAYER)[1] == []
 
 
-def test_answers_and_experts_come_back(tmp_path) -> None:
+def test_answers_and_experts_come_back(tmp_path):
     save_answers(tmp_path / "a.npz", LAYER, SET, ANSWERS)
     features, found = load_answers(tmp_path / "a.npz", LAYER)
     assert features == SET
@@ -138,7 +136,7 @@ def test_answers_and_experts_come_back(tmp_path) -> None:
     assert read_head(tmp_path / "e.npz")["holds"] == "experts"
 
 
-def test_nothing_is_written_twice(tmp_path) -> None:
+def test_nothing_is_written_twice(tmp_path):
     with pytest.raises(ValueError, match="A class occurs twice"):
         save_findings(tmp_path / "x.npz", LAYER, SET, FINDINGS[:1] * 2)
     twice = Finding(1, Captors(np.array([2, 2]), np.ones(2)), "", 0, 0.0, np.nan)
@@ -149,7 +147,7 @@ def test_nothing_is_written_twice(tmp_path) -> None:
     assert load_findings(tmp_path / "x.npz", LAYER)[1][0].evidence.rivals.tolist() == [2]
 
 
-def test_every_array_has_one_dtype_and_one_size(saved) -> None:
+def test_every_array_has_one_dtype_and_one_size(saved):
     for name in content(saved):
         if name == "head":
             continue
@@ -190,7 +188,7 @@ def test_every_array_has_one_dtype_and_one_size(saved) -> None:
         ("weights", 0, -1.0), ("weights", 1, np.nan), ("weights", 1, np.inf),
     ],
 )  # fmt: skip
-def test_every_number_is_one_that_can_be(saved, name: str, place, value) -> None:
+def test_every_number_is_one_that_can_be(saved, name, place, value):
     refused(saved, lambda arrays: arrays[name].__setitem__(place, value))
 
 
@@ -230,11 +228,11 @@ HEADS: list[Callable[[dict], object]] = [
 
 
 @pytest.mark.parametrize("change", HEADS)
-def test_the_head_is_exactly_what_it_is(saved, change) -> None:
+def test_the_head_is_exactly_what_it_is(saved, change):
     refused(saved, lambda arrays: headed(arrays, change))
 
 
-def test_the_head_is_written_in_one_way(saved) -> None:
+def test_the_head_is_written_in_one_way(saved):
     text = str(content(saved)["head"])
     for other in (
         text.replace(", ", ","),
@@ -276,7 +274,7 @@ def rewritten(path: Path, write: Callable[[zipfile.ZipFile, str, bytes], object]
         lambda a, n, d: [a.writestr(n, d), setattr(a.getinfo(n), "flag_bits", 1)],
     ],
 )  # fmt: skip
-def test_members_are_stored_as_they_are(saved, write) -> None:
+def test_members_are_stored_as_they_are(saved, write):
     rewritten(saved, lambda a, n, d: a.writestr(n, d))
     load_findings(saved, LAYER)
     rewritten(saved, write)
@@ -284,7 +282,7 @@ def test_members_are_stored_as_they_are(saved, write) -> None:
         load_findings(saved, LAYER)
 
 
-def test_members_that_share_their_bytes_are_no_bomb(saved) -> None:
+def test_members_that_share_their_bytes_are_no_bomb(saved):
     """Each entry of the directory points to the same large member."""
     big = io.BytesIO()
     np.save(big, np.zeros(10**6))
@@ -303,7 +301,7 @@ def test_members_that_share_their_bytes_are_no_bomb(saved) -> None:
         load_findings(saved, LAYER)
 
 
-def test_orders_and_experts_are_read_as_strictly(tmp_path) -> None:
+def test_orders_and_experts_are_read_as_strictly(tmp_path):
     path = tmp_path / "answers.npz"
     save_answers(path, LAYER, SET, ANSWERS)
     for name, place, value in (
@@ -335,14 +333,14 @@ def test_orders_and_experts_are_read_as_strictly(tmp_path) -> None:
         refused(path, lambda a, c=change: headed(a, c), load_groups)
 
 
-def test_a_set_of_another_dimension_is_refused(saved) -> None:
+def test_a_set_of_another_dimension_is_refused(saved):
     for other in (Ellipsoid(np.ones(3)), Box((1.0, 1.0, 1.0))):
         refused(saved, lambda a, o=other: headed(a, lambda h: h.update(features=o.to_json())))
     stored = Ellipsoid([1.0, 2.0], centred=True).to_json() | {"centred": 1}
     refused(saved, lambda a: headed(a, lambda h: h.update(features=stored)))
 
 
-def test_identities_differ_with_every_bit_and_shape() -> None:
+def test_identities_are_hashes_of_every_bit_and_shape():
     layers = [
         LAYER,
         SoftmaxLayer(LAYER.W),
@@ -355,14 +353,11 @@ def test_identities_differ_with_every_bit_and_shape() -> None:
     assert len({fingerprint(layer) for layer in layers}) == len(layers)
     turned = SoftmaxLayer(np.asfortranarray(LAYER.W), LAYER.b)
     assert fingerprint(turned) == fingerprint(LAYER) == fingerprint_of(identity(LAYER))
-
-
-def test_an_identity_is_the_hash_of_all_bytes() -> None:
     W = np.arange(9000.0)[:, None]
     assert identity(SoftmaxLayer(W))["W"]["sha256"] == hashlib.sha256(W.tobytes()).hexdigest()
 
 
-def test_the_first_class_may_be_a_twin_and_an_expert_without_orders(tmp_path) -> None:
+def test_the_first_class_may_be_a_twin_and_an_expert_without_orders(tmp_path):
     path = tmp_path / "evidence.npz"
     found = [Finding(6, Twin(0), "twin", 0, 0.0, np.nan)]
     save_findings(path, LAYER, SET, found)
@@ -374,7 +369,7 @@ def test_the_first_class_may_be_a_twin_and_an_expert_without_orders(tmp_path) ->
     assert (len(first), features, more[0].index) == (7, Box(1.0), 1)
 
 
-def test_only_known_kinds_of_files_have_a_head(saved) -> None:
+def test_only_known_kinds_of_files_have_a_head(saved):
     refused(
         saved,
         lambda a: headed(a, lambda h: h.update(holds="scans")),
@@ -383,7 +378,7 @@ def test_only_known_kinds_of_files_have_a_head(saved) -> None:
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_member_has_one_size_and_is_not_packed(method: int, tmp_path) -> None:
+def test_a_member_has_one_size_and_is_not_packed(method, tmp_path):
     path = tmp_path / "zeros.npz"
     with zipfile.ZipFile(path, "w", method) as archive:
         text = io.BytesIO()
@@ -397,7 +392,7 @@ def test_a_member_has_one_size_and_is_not_packed(method: int, tmp_path) -> None:
         read_members(path, ["zeros"])
 
 
-def test_fractions_of_any_length_but_a_million_characters(monkeypatch) -> None:
+def test_fractions_of_any_length_but_a_million_characters(monkeypatch):
     assert read_fractions(["1/3", "-ff/10"], 2).tolist() == [Fraction(1, 3), Fraction(-255, 16)]
     with pytest.raises(ValueError, match="2 fractions where 3 belong"):
         read_fractions(["1/1", "1/1"], 3)
@@ -411,7 +406,7 @@ def test_fractions_of_any_length_but_a_million_characters(monkeypatch) -> None:
         read_fractions([f"{16**9:x}/1"], 1)
 
 
-def test_a_block_is_about_its_classes_and_set(tmp_path) -> None:
+def test_a_block_is_about_its_classes_and_set(tmp_path):
     layer, won = SoftmaxLayer([[1.0], [-1.0]]), Witness(np.array([0.5]))
     findings = [Finding(0, won, "", 0, 0.5, 0.0), Finding(1, Unknown(1.0, ""), "", 0, 1.0, np.nan)]
     known, both = identity(layer), np.array([1, 0])

@@ -25,7 +25,7 @@ def truth(W, b, e: int, k: int) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_expert_against_enumeration(seed: int) -> None:
+def test_every_expert_against_enumeration(seed):
     rng = np.random.default_rng(seed)
     W = rng.integers(-2, 3, (7, 2))
     b = rng.integers(-1, 2, 7) if seed % 2 else np.zeros(7, np.int64)
@@ -38,7 +38,7 @@ def test_every_expert_against_enumeration(seed: int) -> None:
         assert found.counts["undecided"] == 0
 
 
-def test_two_fences_keep_an_expert_out_of_the_top_two() -> None:
+def test_two_fences_keep_an_expert_out_of_the_top_two():
     square = np.array([[2, 2], [2, -2], [-2, 2], [-2, -2]])
     layer = SoftmaxLayer(np.vstack([square, square * 2, [[0, 0]]]))
     (expert,) = ask_experts(layer, 2, [8], features=Ball(1.0)).experts
@@ -47,7 +47,7 @@ def test_two_fences_keep_an_expert_out_of_the_top_two() -> None:
     assert ask_experts(layer, 5, [8], features=Ball(1.0)).experts[0].verdict == "possible"
 
 
-def test_evidence_that_does_not_suffice_is_refused() -> None:
+def test_evidence_that_does_not_suffice_is_refused():
     rng = np.random.default_rng(1)
     layer = SoftmaxLayer(rng.normal(size=(10, 2)))
     found = {k: ask_experts(layer, k, features=Ball(1.0)).experts for k in (1, 2)}
@@ -61,7 +61,7 @@ def test_evidence_that_does_not_suffice_is_refused() -> None:
     assert {e.verdict for e in found[1] + found[2]} == {"possible", "impossible"}
 
 
-def test_few_questions_or_too_many_ways_leave_an_expert_undecided(monkeypatch) -> None:
+def test_few_questions_or_too_many_ways_leave_an_expert_undecided(monkeypatch):
     t = np.linspace(0, 2 * np.pi, 9)[:-1]
     layer = SoftmaxLayer(np.vstack([np.stack([np.cos(t), np.sin(t)], axis=1), [[0.0, 0.01]]]))
     assert ask_experts(layer, 3, [8], features=Ball(1.0)).experts[0].verdict == "impossible"
@@ -76,14 +76,11 @@ def test_few_questions_or_too_many_ways_leave_an_expert_undecided(monkeypatch) -
     assert expert.check(layer, Ball(1.0))
 
 
-def test_sets_are_met_or_not() -> None:
+def test_sets_are_met_and_no_more_are_chosen_than_there_are():
     assert hitting_set([{1, 2}, {2, 3}], 1) == {2}
     assert hitting_set([{1}, {2}], 1) is None
     assert hitting_set([], 0) == set()
     assert hitting_set([{1, 2}, {3, 4}, {1, 4}], 2) is not None
-
-
-def test_more_chosen_than_experts_is_refused() -> None:
     layer = SoftmaxLayer(np.eye(3))
     for k in (0, 4):
         with pytest.raises(ValueError, match="with 3 experts chooses 1 to 3 of them"):

@@ -66,7 +66,7 @@ TRUSTED = (
 )
 
 
-def test_what_certifies_imports_nothing_that_searches() -> None:
+def test_what_certifies_imports_nothing_that_searches():
     root = Path(softgeom.__file__).parent
     files = [p for name in TRUSTED for p in _files(root.parent / name.replace(".", "/"))]
     assert len(files) > 15
@@ -107,9 +107,9 @@ def exact_margin(layer: SoftmaxLayer, order: Order, x: np.ndarray) -> Fraction:
     return min(y[a] - y[b] for up, low in order.steps(len(y)) for a in up for b in low)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from([0, 30]))
-def test_a_point_proves_exactly_what_fractions_give(seed: int, d: int, power: int) -> None:
+def test_a_point_proves_exactly_what_fractions_give(seed, d, power):
     """Of an order and of a class, where float64 alone would often be wrong; also in units in which
     an error is larger than one.
     """
@@ -137,7 +137,7 @@ def test_a_point_proves_exactly_what_fractions_give(seed: int, d: int, power: in
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_last_of_a_block_is_the_exact_one(seed: int) -> None:
+def test_the_last_of_a_block_is_the_exact_one(seed):
     """Float64 takes another class for the last one, or the first, by more than 2."""
     near, x = near_ties(2 * seed, 12)
     layer = SoftmaxLayer(np.vstack([near.W, 0 * x]) * 2.0**30)
@@ -148,7 +148,7 @@ def test_the_last_of_a_block_is_the_exact_one(seed: int) -> None:
             assert checker.exact_margin(order, point) == (truth if truth > 0 else None)
 
 
-def test_float64_alone_would_be_deceived() -> None:
+def test_float64_alone_would_be_deceived():
     """The near ties above have teeth: their float64 logits obey other orders."""
     wrong = 0
     for seed in range(200):
@@ -161,9 +161,9 @@ def test_float64_alone_would_be_deceived() -> None:
     assert wrong > 3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["float32", "float64"]))
-def test_many_points_prove_exactly_what_fractions_give(seed: int, dtype: str) -> None:
+def test_many_points_prove_exactly_what_fractions_give(seed, dtype):
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(9, 3)).astype(dtype)
     layer, features = SoftmaxLayer(W), Box(100.0)
@@ -181,7 +181,7 @@ def test_many_points_prove_exactly_what_fractions_give(seed: int, dtype: str) ->
 
 
 @pytest.mark.parametrize("features", [Box(1.0), Ball(1.0), Ellipsoid([1.0])], ids=lambda f: f.kind)
-def test_a_point_outside_the_set_proves_nothing(features) -> None:
+def test_a_point_outside_the_set_proves_nothing(features):
     """At -2 the order holds; only that it lies outside speaks against it."""
     layer = SoftmaxLayer([[0.0], [1.0]])
     order, beyond = Order([[0], [1]]), np.nextafter(-1.0, -2)
@@ -195,9 +195,9 @@ def test_a_point_outside_the_set_proves_nothing(features) -> None:
     assert checker.contains(np.array([[-2.0], [-1.0], [np.nan]])).tolist() == [False, True, False]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from([1e-12, 1.0, 1e9]))
-def test_weights_prove_exactly_what_fractions_give(seed: int, d: int, size: float) -> None:
+def test_weights_prove_exactly_what_fractions_give(seed, d, size):
     """A bound that is an ulp better than the right side is refused, the right side is not."""
     rng = np.random.default_rng(seed)
     W, b = rng.normal(size=(6, d)) * size, rng.normal(size=6) * size * 300 * d
@@ -232,7 +232,7 @@ def test_weights_prove_exactly_what_fractions_give(seed: int, d: int, size: floa
         assert not prove_comparisons(layer, Box(100.0), above, below, weights, -1e-300)
 
 
-def test_weights_are_on_what_the_order_demands_and_prove_it() -> None:
+def test_weights_are_on_what_the_order_demands_and_prove_it():
     layer = SoftmaxLayer([[0.0], [1.0], [2.0]])
     order = Order([[0, 2], [1]])  # 1 is the mean of 0 and 2
     good = Comparisons(np.array([0, 2]), np.array([1, 1]), np.ones(2))
@@ -260,7 +260,7 @@ def test_weights_are_on_what_the_order_demands_and_prove_it() -> None:
     verify_answers(layer, DISK, [Answer(order, Unknown(-7.0, ""), "", 0, -7.0)])
 
 
-def test_a_tie_and_a_bound_above_zero_prove_nothing() -> None:
+def test_a_tie_and_a_bound_above_zero_prove_nothing():
     tie = SoftmaxLayer([[1.0], [1.0]])
     order, point = Order([[0], [1]]), Witness(np.array([0.5]))
     for margin in (0.0, -1.0, np.nan):
@@ -280,7 +280,7 @@ def test_a_tie_and_a_bound_above_zero_prove_nothing() -> None:
         certify_answer(checker, wins(0), proof)
 
 
-def test_a_point_is_about_a_class_of_the_layer_and_has_its_dimension() -> None:
+def test_a_point_is_about_a_class_of_the_layer_and_has_its_dimension():
     layer = SoftmaxLayer([[1.0], [0.0]])
     assert certify_evidence(layer, DISK, 0, Witness(np.array([0.5]))) > 0
     for t, point in ((-1, [0.5]), (2, [0.5]), (0, [0.5, 0.0]), (0, 0.5)):
@@ -288,7 +288,7 @@ def test_a_point_is_about_a_class_of_the_layer_and_has_its_dimension() -> None:
             certify_evidence(layer, DISK, t, Witness(np.array(point)))
 
 
-def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch) -> None:
+def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch):
     """A scan is confirmed by three products for each part of it, whatever the parts."""
     layer = uniform_layer(60, 3, seed=0)
     found = scan(layer)
@@ -299,7 +299,7 @@ def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch) -> Non
     verify_findings(layer, found.features, found.findings)
 
 
-def test_products_together_show_all_that_they_show(monkeypatch) -> None:
+def test_products_together_show_all_that_they_show(monkeypatch):
     """Claims of just that size, of small integers whose products no machine rounds."""
     layer, captors = (
         SoftmaxLayer(SQUARE.W, [0.0, 0, 0, 0, -0.25]),
@@ -317,7 +317,7 @@ def test_products_together_show_all_that_they_show(monkeypatch) -> None:
     verify_findings(layer, DISK, [*found, Finding(4, captors, "", 0, bound, np.nan)])
 
 
-def test_further_sets_say_of_lost_classes_that_they_are_lost_there_too() -> None:
+def test_further_sets_say_of_lost_classes_that_they_are_lost_there_too():
     """Class 0 wins from 2 on. That it does so in a larger ball is true, and no such proof."""
     layer, wide, narrow = SoftmaxLayer([[1.0], [0.5]], [0.0, 1.0]), Ball(9.0), Ball(0.5)
     lost = Finding(0, Captors(np.array([1]), np.ones(1)), "", 0, -0.25, np.nan)
@@ -339,7 +339,7 @@ def test_further_sets_say_of_lost_classes_that_they_are_lost_there_too() -> None
             verify_parts(layer, DISK, [first, won], wider)
 
 
-def test_only_one_verdict_a_class() -> None:
+def test_only_one_verdict_a_class():
     layer = uniform_layer(30, 3, seed=0)
     found = scan(layer)
     with pytest.raises(ValueError, match="Class 7 occurs twice"):
@@ -353,7 +353,7 @@ def test_only_one_verdict_a_class() -> None:
             verify_findings(layer, found.features, findings)
 
 
-def test_a_radius_is_at_most_what_the_margin_proves() -> None:
+def test_a_radius_is_at_most_what_the_margin_proves():
     layer = uniform_layer(30, 3, seed=0)
     found = scan(layer)
     f = next(f for f in found.findings if isinstance(f.evidence, Witness))
@@ -379,7 +379,7 @@ def test_a_radius_is_at_most_what_the_margin_proves() -> None:
     assert found.findings[0].margin == np.finfo(float).max
 
 
-def test_a_layer_that_no_unit_suits_is_confirmed_in_fractions() -> None:
+def test_a_layer_that_no_unit_suits_is_confirmed_in_fractions():
     """Its norms are beyond float64, so that no product says anything."""
     layer = SoftmaxLayer([[1e308] * 4, [5e-324, 0.0, 0.0, 0.0]])
     point = np.full(4, 1e-310)
@@ -397,7 +397,7 @@ def test_a_layer_that_no_unit_suits_is_confirmed_in_fractions() -> None:
 
 
 @pytest.mark.parametrize("power", [60, 1000])
-def test_a_point_that_no_unit_holds_is_confirmed_in_fractions(power: int) -> None:
+def test_a_point_that_no_unit_holds_is_confirmed_in_fractions(power):
     """In units of the ball it would be 0, and its margin less than any float: a sign, which is no
     size in the units of the layer.
     """
@@ -416,7 +416,7 @@ def test_a_point_that_no_unit_holds_is_confirmed_in_fractions(power: int) -> Non
             verify_answers(layer, features, [answer])
 
 
-def test_one_class_has_nobody_to_beat() -> None:
+def test_one_class_has_nobody_to_beat():
     layer = SoftmaxLayer([[1.0, 2.0]])
     found = scan(layer)
     assert found.findings[0].margin == np.inf
@@ -433,7 +433,7 @@ def test_one_class_has_nobody_to_beat() -> None:
         verify_findings(layer, Box(100.0), [replace(found.findings[0], evidence=beyond)])
 
 
-def test_twins_have_equal_rows_and_biases() -> None:
+def test_twins_have_equal_rows_and_biases():
     layer = SoftmaxLayer([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [0.0, 1.0]], [0.5, 0.5, 0.25, 0.5])
     box, flat = Box(1.0), Ellipsoid([1.0, 0.0])
     assert are_twins(layer, box, 0, 1)
@@ -471,7 +471,7 @@ def never(expert: int, rivals: list[int], order: Order | None = None) -> Answer:
     return Answer(order or Order([[expert], rivals]), proof, "", 0, 0.0)
 
 
-def test_an_expert_is_out_when_whoever_leads_cannot_free_it() -> None:
+def test_an_expert_is_out_when_whoever_leads_cannot_free_it():
     verify_expert(SQUARE, DISK, 4, 2, "impossible", [never(4, [0, 3]), never(4, [1, 2])])
     verify_expert(SQUARE, DISK, 4, 1, "impossible", [never(4, [0, 3])])
     verify_expert(SQUARE, DISK, 4, 2, "undecided", [never(4, [0, 3])])
@@ -498,7 +498,7 @@ def test_an_expert_is_out_when_whoever_leads_cannot_free_it() -> None:
             verify_expert(SQUARE, DISK, e, k, verdict, [])
 
 
-def test_impossible_orders_of_other_shapes_say_nothing_about_an_expert() -> None:
+def test_impossible_orders_of_other_shapes_say_nothing_about_an_expert():
     """``{0} > {3} > rest`` is impossible where ``{0} > {3}`` is not."""
     layer = SoftmaxLayer([[1.0], [-1.0], [0.0], [-0.5]])
     above, below = np.array([0, 3]), np.array([3, 2])
@@ -532,7 +532,7 @@ def test_impossible_orders_of_other_shapes_say_nothing_about_an_expert() -> None
         verify_expert(SQUARE, DISK, 4, 4, "possible", [never(4, [0, 3])])
 
 
-def test_a_router_names_each_expert_once_and_one_k() -> None:
+def test_a_router_names_each_expert_once_and_its_search_ends():
     router = ask_experts(SQUARE, 2, features=DISK)
     assert router.verify()
     router.experts.append(router.experts[0])
@@ -542,9 +542,6 @@ def test_a_router_names_each_expert_once_and_one_k() -> None:
     del router.experts[0]
     with pytest.raises(EvidenceError, match="differ in k"):
         router.verify()
-
-
-def test_a_search_for_experts_ends() -> None:
     pairs = [set(pair) for pair in itertools.combinations(range(16), 2)]
     with pytest.raises(EvidenceError, match="open after 1000 branches"):
         hitting_set(pairs, 13, most=1000)
@@ -552,7 +549,7 @@ def test_a_search_for_experts_ends() -> None:
     assert hitting_set(far, 9, most=1) is None  # ten disjoint ones take ten
 
 
-def test_nothing_is_proven_in_a_process_that_takes_denormal_numbers_for_zero() -> None:
+def test_nothing_is_proven_where_denormal_numbers_are_zero(monkeypatch):
     torch = pytest.importorskip("torch")
     layer = SoftmaxLayer([[5e-324], [0.0]])
     found = scan(layer)
@@ -570,9 +567,6 @@ def test_nothing_is_proven_in_a_process_that_takes_denormal_numbers_for_zero() -
     finally:
         torch.set_flush_denormal(False)
     assert found.verify()
-
-
-def test_nothing_is_proven_where_only_results_are_flushed_to_zero(monkeypatch) -> None:
     """Some modes of processors take operands as they are."""
 
     class Flushed(float):
@@ -677,7 +671,7 @@ def test_a_point_that_its_unit_would_move_into_the_set_is_outside() -> None:
     assert checker.contains(np.array([[-5e-324], [1.0], [-1.0]])).tolist() == [False, True, False]
 
 
-def test_a_margin_that_float64_misses_by_millions_is_confirmed() -> None:
+def test_a_margin_that_float64_misses_by_millions_is_confirmed():
     """w x is 2^78 + 2^52 + 2^24, which float64 rounds down by 2^24; that much the class is ahead,
     and there it seems to be behind.
     """

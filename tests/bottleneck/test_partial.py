@@ -30,7 +30,7 @@ def exact_margin(layer: SoftmaxLayer, x: np.ndarray, t: int) -> Fraction:
     return logit(t) - max(logit(i) for i in range(layer.classes) if i != t)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 5),
@@ -39,9 +39,7 @@ def exact_margin(layer: SoftmaxLayer, x: np.ndarray, t: int) -> Fraction:
     st.sampled_from(["apart", "ties", "near ties", "far from the origin"]),
     st.sampled_from([0.0, 1e-6, 0.3, 1e3, "scaled", "nearly dependent"]),
 )
-def test_a_bound_is_below_the_margin_in_fractions(
-    seed: int, d: int, size: float, far: float, kind: str, skew: float | str
-) -> None:
+def test_a_bound_is_below_the_margin_in_fractions(seed, d, size, far, kind, skew):
     """Also with directions that are not orthonormal, and where margins hang on the last bits."""
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(7, d)) if kind == "apart" else rng.integers(-2, 3, (7, d)).astype(float)
@@ -94,7 +92,7 @@ TIGHT = {  # one of the tied rows, the point, the directions, and the bias of th
 
 
 @pytest.mark.parametrize("case", TIGHT)
-def test_a_tie_that_one_rounding_would_break_stays_one(case: str) -> None:
+def test_a_tie_that_one_rounding_would_break_stays_one(case):
     """Rows w, w, -w, -w and 0, so that their mean is 0: class 0 is not ahead of its twin, and would
     be ahead of the bound on it if that lacked the one term which covers this.
     """
@@ -106,7 +104,7 @@ def test_a_tie_that_one_rounding_would_break_stays_one(case: str) -> None:
     assert -np.inf < PartialLook(layer, Q).margins(point[None], np.array([0]))[0] <= 0
 
 
-def test_a_bound_that_may_overflow_on_its_way_certifies_nothing() -> None:
+def test_a_bound_that_may_overflow_on_its_way_certifies_nothing():
     """Its terms add up to less than the largest float32, but rounded one by one to more."""
     x = np.array([1.0] + 12 * [np.sqrt(0.51 * 2**-24)], np.float32)
     largest = float(np.finfo(np.float32).max)
@@ -120,9 +118,7 @@ def test_a_bound_that_may_overflow_on_its_way_certifies_nothing() -> None:
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize(("d", "k"), [(20, 16), (3, 2)])
-def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(
-    d: int, k: int, size: float
-) -> None:
+def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(d, k, size):
     """Rows in their span, exactly: the columns still hold what three products with Q may lose."""
     half = size * np.random.default_rng(0).normal(size=(4, d)) * (np.arange(d) < k)
     layer = SoftmaxLayer(np.concatenate([half, -half]).astype(np.float32))
@@ -134,7 +130,7 @@ def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(
     assert look.turned < 1e-10 * size
 
 
-def test_far_winners_are_certified_by_a_part_of_each_product(monkeypatch) -> None:
+def test_far_winners_are_certified_by_a_part_of_each_product(monkeypatch):
     monkeypatch.setattr(partial, "FEWEST", 1000)
     layer = normal_layer(3000, 192)
     points = list(layer.W * np.float32(20))
@@ -147,7 +143,7 @@ def test_far_winners_are_certified_by_a_part_of_each_product(monkeypatch) -> Non
     assert (bounds > 0).mean() > 0.8
 
 
-def test_where_winners_are_not_far_ahead_nothing_is_tried(monkeypatch) -> None:
+def test_where_winners_are_not_far_ahead_nothing_is_tried(monkeypatch):
     monkeypatch.setattr(partial, "FEWEST", 1000)
     layer = hard_layer(3000, 64)
     assert partial_look(Checker(layer, Box(9.0)), list(layer.W), np.arange(3000)) is None
@@ -155,7 +151,7 @@ def test_where_winners_are_not_far_ahead_nothing_is_tried(monkeypatch) -> None:
     assert partial_look(Checker(few, Box(9.0)), list(few.W), np.arange(900)) is None
 
 
-def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatch) -> None:
+def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatch):
     """And takes a margin that is true, but more than a part shows; not one that is false."""
     monkeypatch.setattr(partial, "FEWEST", 1000)
     monkeypatch.setattr(kernel, "MANY", 1000)
@@ -185,7 +181,7 @@ def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatc
 @pytest.mark.parametrize(
     "spoilt", ["a loser", "outside the box", "nan", "less than a float outside"]
 )
-def test_a_scan_by_parts_is_verified_and_its_forgery_refused(spoilt: str, monkeypatch) -> None:
+def test_a_scan_by_parts_is_verified_and_its_forgery_refused(spoilt, monkeypatch):
     monkeypatch.setattr(partial, "FEWEST", 1000)
     monkeypatch.setattr(kernel, "MANY", 1000)
     used = []

@@ -1,6 +1,4 @@
-"""Weights for sceptics: thin, sharp, exact; and the independent checker proves what ours proves,
-and nothing else.
-"""
+"""Thin, sharp, exact weights; the independent checker proves what ours proves, nothing else."""
 
 import subprocess
 import sys
@@ -40,7 +38,7 @@ def captives(layer: SoftmaxLayer, features: FeatureSet) -> list[Finding]:
 
 
 @by_set
-def test_without_bias_captors_are_a_simplex_with_a_residual_at_rounding(features) -> None:
+def test_without_bias_captors_are_a_simplex_with_a_residual_at_rounding(features):
     layer = mixed_layer()
     found = captives(layer, features)
     assert len(found) >= 6
@@ -52,7 +50,7 @@ def test_without_bias_captors_are_a_simplex_with_a_residual_at_rounding(features
         assert not has_slack(layer, features, f.index, f.evidence.rivals, f.evidence.weights)
 
 
-def test_thick_weights_become_thin_and_stay_a_proof() -> None:
+def test_thick_weights_become_thin_and_stay_a_proof():
     layer = mixed_layer()
     for t in range(24, 30):
         weights = np.full(24, 1 / 24)
@@ -67,29 +65,12 @@ def test_thick_weights_become_thin_and_stay_a_proof() -> None:
         pytest.fail("no class lies deep enough inside")
 
 
-def test_room_is_left_as_it_is() -> None:
+def test_room_is_left_as_it_is_and_lifting_solves_what_fractions_solve():
     layer = mixed_layer(bias=True)
     f = next(f for f in captives(layer, Box(1.0)) if f.index >= 24)
     assert refine(layer, Box(1.0), f.index, f.evidence)[0] is f.evidence
     exact = np.array([Fraction(w) for w in f.evidence.weights.tolist()], dtype=object)
     assert certify_captivity(layer, Box(1.0), f.index, f.evidence.rivals, exact) <= 0
-
-
-@by_set
-def test_exact_weights_hold_to_the_last_bit(features) -> None:
-    layer = mixed_layer()
-    f = captives(layer, features)[0]
-    exact = make_exact(layer, features, f.index, f.evidence)
-    assert certify_captivity(layer, features, f.index, exact.rivals, exact.weights) == 0.0
-    moved = exact.weights.copy()
-    moved[0] += Fraction(1, 2**200)
-    assert certify_captivity(layer, features, f.index, exact.rivals, moved) == np.inf
-    np.testing.assert_allclose(
-        exact.weights.astype(float), f.evidence.weights / f.evidence.weights.sum(), rtol=1e-6
-    )
-
-
-def test_lifting_solves_what_fractions_solve() -> None:
     rng = np.random.default_rng(0)
     A = [[Fraction(int(v), 7) for v in row] for row in rng.integers(-99, 100, (9, 9))]
     x = [
@@ -102,6 +83,20 @@ def test_lifting_solves_what_fractions_solve() -> None:
         solve_by_lifting([A[0]] * 9, y)
     with pytest.raises(ValueError, match="square"):
         solve_by_lifting(A[:8], y[:8])
+
+
+@by_set
+def test_exact_weights_hold_to_the_last_bit(features):
+    layer = mixed_layer()
+    f = captives(layer, features)[0]
+    exact = make_exact(layer, features, f.index, f.evidence)
+    assert certify_captivity(layer, features, f.index, exact.rivals, exact.weights) == 0.0
+    moved = exact.weights.copy()
+    moved[0] += Fraction(1, 2**200)
+    assert certify_captivity(layer, features, f.index, exact.rivals, moved) == np.inf
+    np.testing.assert_allclose(
+        exact.weights.astype(float), f.evidence.weights / f.evidence.weights.sum(), rtol=1e-6
+    )
 
 
 # ---- tools/check_evidence.py
@@ -130,9 +125,7 @@ def with_changed(found: Scan, t: int, **change) -> Scan:
 
 @by_set
 @pytest.mark.parametrize("bias", [False, True])
-def test_the_independent_checker_proves_every_class(
-    repository, tmp_path, features, bias: bool
-) -> None:
+def test_the_independent_checker_proves_every_class(repository, tmp_path, features, bias):
     found = scan(mixed_layer(bias=bias), features=features)
     answer = run_checker(repository, tmp_path, found)
     assert answer.returncode == 0, answer.stdout + answer.stderr
@@ -142,7 +135,7 @@ def test_the_independent_checker_proves_every_class(
         assert f"'simplex': {found.counts['unargmaxable']}" in answer.stdout
 
 
-def test_the_independent_checker_proves_fractions_ties_and_faces(repository, tmp_path) -> None:
+def test_the_independent_checker_proves_fractions_ties_and_faces(repository, tmp_path):
     square = np.array([[2.0, 0], [0, 0], [1, 0], [0, 3], [0, 3], [1 / 3, 1.0]])
     for features in (Box(5.0, low=0.0), Ball(1.0), Ellipsoid([1.0, 0.0])):
         found = scan(SoftmaxLayer(square, [0, 0, 0, 0.5, 0.5, -3.0]), features=features)
@@ -163,7 +156,7 @@ def test_the_independent_checker_proves_fractions_ties_and_faces(repository, tmp
         assert answer.returncode == 0, (features, answer.stdout, answer.stderr)
 
 
-def test_the_independent_checker_refuses_what_is_false(repository, tmp_path) -> None:
+def test_the_independent_checker_refuses_what_is_false(repository, tmp_path):
     found = scan(mixed_layer(), features=Box(1.0))
     captive = next(f for f in found.findings if isinstance(f.evidence, Captors))
     winner = next(f for f in found.findings if not isinstance(f.evidence, Captors))

@@ -1,10 +1,7 @@
-"""Numbers of realisable rankings: two exact routes, logarithms, the arrangements themselves, and
-what bad sizes are told.
-"""
+"""Numbers of realisable rankings: two exact routes, logarithms, the arrangements themselves."""
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +18,7 @@ from softgeom.bottleneck.counting.regions import (
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_tables_two_and_three_of_the_paper(bias: bool) -> None:
+def test_tables_two_and_three_of_the_paper(bias):
     paths = pytest.importorskip("compendium.paths")
     table = pd.read_csv(
         paths.root() / f"data/reference/braid_regions_{'with' if bias else 'without'}_bias.csv"
@@ -33,14 +30,14 @@ def test_tables_two_and_three_of_the_paper(bias: bool) -> None:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_closed_form_and_recurrence_agree_beyond_the_tables(bias: bool) -> None:
+def test_closed_form_and_recurrence_agree_beyond_the_tables(bias):
     for C in range(1, 31):
         for d in range(1, 33):
             assert count_regions(C, d, bias) == count_regions_by_recurrence(C, d, bias)
     assert count_regions(700, 90, bias) == count_regions_by_recurrence(700, 90, bias)
 
 
-def test_hand_computed_cases() -> None:
+def test_hand_computed_cases():
     assert count_regions(np.int64(4), np.int32(2), np.bool_(True)) == 18
     assert [count_regions(1, d, bias) for d in (1, 5) for bias in (True, False)] == [1] * 4
     # a line: a ranking and its reverse
@@ -59,7 +56,7 @@ def test_hand_computed_cases() -> None:
 @pytest.mark.parametrize(
     ("C", "d"), [(2, 1), (4, 1), (4, 2), (5, 3), (6, 2), (6, 4), (7, 3), (9, 2)]
 )
-def test_random_arrangements_have_as_many_regions(C: int, d: int, bias: bool) -> None:
+def test_random_arrangements_have_as_many_regions(C, d, bias):
     rng = np.random.default_rng(C + 10 * d)
     W = rng.integers(-(10**6), 10**6, (C, d))
     b = rng.integers(-(10**6), 10**6, C) if bias else None
@@ -69,7 +66,7 @@ def test_random_arrangements_have_as_many_regions(C: int, d: int, bias: bool) ->
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_count_is_zaslavskys_sum_over_the_characteristic_polynomial(bias: bool) -> None:
+def test_count_is_zaslavskys_sum_over_the_characteristic_polynomial(bias):
     """t (t - 1) ... (t - C + 1), which general position truncates (with a bias)."""
     t = sympy.symbols("t")
     C, d = 8, 4
@@ -86,13 +83,13 @@ def test_count_is_zaslavskys_sum_over_the_characteristic_polynomial(bias: bool) 
 @pytest.mark.parametrize(
     ("C", "d"), [(5, 2), (300, 256), (300, 257), (900, 400), (900, 898), (900, 899), (5000, 300)]
 )
-def test_logarithm_agrees_with_the_integer(C: int, d: int, bias: bool) -> None:
+def test_logarithm_agrees_with_the_integer(C, d, bias):
     assert log10_regions(C, d, bias) == pytest.approx(
         math.log10(count_regions(C, d, bias)), rel=1e-12
     )
 
 
-def test_gpt2_digits_and_speed_for_the_sizes_of_real_models() -> None:
+def test_gpt2_digits_and_speed_for_the_sizes_of_real_models():
     assert math.floor(log10_regions(50257, 768, bias=True)) + 1 == 5103
     assert math.log10(count_regions(50257, 768, bias=True)) == pytest.approx(
         log10_regions(50257, 768, bias=True), rel=1e-12
@@ -120,8 +117,6 @@ def test_gpt2_digits_and_speed_for_the_sizes_of_real_models() -> None:
         ((4, 2, np.zeros(4)), TypeError, "give True or False, not ndarray"),
     ],
 )
-def test_bad_sizes_get_one_sentence(
-    count: Any, sizes: tuple[Any, Any, Any], error: type[Exception], message: str
-) -> None:
+def test_bad_sizes_get_one_sentence(count, sizes, error, message):
     with pytest.raises(error, match=message):
         count(*sizes)

@@ -16,7 +16,7 @@ from softgeom.bottleneck.asking.retrieval import (
 from softgeom.layer import SoftmaxLayer
 
 
-def test_documents_inside_the_hull_are_never_first() -> None:
+def test_documents_inside_the_hull_are_never_first():
     W = np.random.default_rng(0).normal(size=(40, 3))
     found = never_first(make_index(W))
     assert found.verify()
@@ -27,7 +27,7 @@ def test_documents_inside_the_hull_are_never_first() -> None:
 
 
 @pytest.mark.parametrize("dimension", [2, 4])
-def test_the_moment_curve_returns_every_set_of_half_its_dimension(dimension: int) -> None:
+def test_the_moment_curve_returns_every_set_of_half_its_dimension(dimension):
     index, k = moment_index(8, dimension), largest_safe_set(dimension)
     assert np.allclose(np.linalg.norm(index.W, axis=1), 1)
     found = ask_together(index, itertools.combinations(range(8), k))
@@ -38,7 +38,7 @@ def test_the_moment_curve_returns_every_set_of_half_its_dimension(dimension: int
     assert more.verify()
 
 
-def test_pairs_never_together_in_the_plane_are_those_that_are_no_neighbours() -> None:
+def test_pairs_never_together_in_the_plane_are_those_that_are_no_neighbours():
     """On a circle a query returns two documents together iff they are next to each other."""
     t = np.sort(np.random.default_rng(2).uniform(0, 2 * np.pi, 7))
     index = make_index(np.stack([np.cos(t), np.sin(t)], axis=1))
@@ -48,7 +48,7 @@ def test_pairs_never_together_in_the_plane_are_those_that_are_no_neighbours() ->
     assert [answer.verdict == "possible" for answer in found.answers] == expected
 
 
-def test_what_is_no_index_is_refused() -> None:
+def test_what_is_no_index_is_refused():
     index = make_index(np.eye(3), ["a", "b", "c"])
     with pytest.raises(ValueError, match="has no bias"):
         never_first(SoftmaxLayer(np.eye(3), np.ones(3)))

@@ -23,7 +23,7 @@ CENTRE_LOSES = ["argmaxable"] * 4 + ["unargmaxable"]
 @pytest.mark.parametrize(
     "features", [Box(1.0), Ball(1.0), Unbounded(), Ellipsoid([1.0])], ids=lambda f: f.kind
 )
-def test_the_smallest_bias_wins_at_the_origin(features, rows: float) -> None:
+def test_the_smallest_bias_wins_at_the_origin(features, rows):
     found = scan(SoftmaxLayer([[0.0], [rows], [-rows]], [5e-324, 0.0, 0.0]), features=features)
     assert found.table.verdict.tolist() == ["argmaxable"] * 3
     assert found.verify()
@@ -42,7 +42,7 @@ def test_the_smallest_bias_wins_at_the_origin(features, rows: float) -> None:
     ],
     ids=str,
 )
-def test_a_square_is_a_square_at_any_scale(rows: float, features) -> None:
+def test_a_square_is_a_square_at_any_scale(rows, features):
     found = scan(SoftmaxLayer(SQUARE * rows), features=features)
     assert found.table.verdict.tolist() == CENTRE_LOSES
     assert found.verify()
@@ -57,7 +57,7 @@ def test_a_square_is_a_square_at_any_scale(rows: float, features) -> None:
     biased=st.booleans(),
 )
 @settings(max_examples=40)
-def test_verdicts_depend_on_neither_dtype_nor_unit(seed, kind, dtype, rows, points, biased) -> None:
+def test_verdicts_depend_on_neither_dtype_nor_unit(seed, kind, dtype, rows, points, biased):
     """float16's numbers in any dtype, and times powers of two: logits from 1e-300 to 1e300."""
     rng = np.random.default_rng(seed)
     W, b = rng.normal(size=(8, 2)).astype(np.float16), rng.normal(size=8).astype(np.float16)
@@ -84,7 +84,7 @@ def test_verdicts_depend_on_neither_dtype_nor_unit(seed, kind, dtype, rows, poin
     assert verdicts(*moved, 2.0**points) == expected
 
 
-def test_units_are_of_order_one_and_change_no_number() -> None:
+def test_units_are_of_order_one_and_change_no_number():
     for W, rows in (([[1.0], [-(2.0**70)]], 71), ([[2.0**70], [-1.0]], 71), ([[2.0**7], [0.0]], 0)):
         layer = SoftmaxLayer(W, [3.0, 0.0])
         units = in_units(layer, Box(2.0**30))
@@ -102,7 +102,7 @@ def test_units_are_of_order_one_and_change_no_number() -> None:
         assert in_units(lost, Box(1.0)).layer is lost
 
 
-def test_points_and_margins_come_back_no_better() -> None:
+def test_points_and_margins_come_back_no_better():
     units = Scaled(SoftmaxLayer([[1.0, 1.0]]), Box(1.0), 40, -1100, 1000)
     moved, kept = units.points_to(np.array([[2.0**-80, 1.0], [1.0, 2.0**500]]))
     assert kept.tolist() == [False, True]
@@ -124,7 +124,7 @@ def test_points_and_margins_come_back_no_better() -> None:
     assert here.margin_back(0.75) == 0.75
 
 
-def test_a_rival_that_rounding_hides_is_found_in_fractions() -> None:
+def test_a_rival_that_rounding_hides_is_found_in_fractions():
     b = np.full(300, -5e-324)
     b[[0, 299]] = 0.0, 5e-324
     checker = Checker(SoftmaxLayer(np.ones((300, 2)), b), Box(low=[1.0, 1.0], high=[2.0, 2.0]))

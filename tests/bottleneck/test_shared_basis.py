@@ -30,9 +30,7 @@ def head(d: int = 10, seed: int = 0) -> tuple[SoftmaxLayer, np.ndarray]:
 
 @pytest.mark.parametrize(("low", "high"), [(-100.0, 100.0), (-0.28, 100.0), (0.0, 3.0)])
 @pytest.mark.parametrize("group", [3, 64])
-def test_vertices_are_those_of_programmes_of_their_own(
-    low: float, high: float, group: int, monkeypatch
-) -> None:
+def test_vertices_are_those_of_programmes_of_their_own(low, high, group, monkeypatch):
     """Some classes are among the shared rivals; bases are inverted anew on the way."""
     monkeypatch.setattr(dual_simplex, "GROUP", group)
     monkeypatch.setattr(dual_simplex, "REFRESH", 5)
@@ -78,7 +76,7 @@ def together(problem: Problem, classes: np.ndarray) -> tuple[Proofs, Points]:
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Box(5.0, low=0.0), Ball(20.0)])
-def test_a_shared_basis_proves_the_dead_and_the_mixtures_with_few_captors(features) -> None:
+def test_a_shared_basis_proves_the_dead_and_the_mixtures_with_few_captors(features):
     layer, classes = head()
     problem = make_problem(layer, features)
     proven, points = together(problem, classes)
@@ -92,7 +90,7 @@ def test_a_shared_basis_proves_the_dead_and_the_mixtures_with_few_captors(featur
         assert bound <= 0
 
 
-def test_no_class_that_can_win_is_proven(monkeypatch) -> None:
+def test_no_class_that_can_win_is_proven(monkeypatch):
     # the median of all classes lies among those that win; these are to be rivals, too
     monkeypatch.setattr(shared_basis, "NEAREST", 0.1)
     monkeypatch.setattr(shared_basis, "TRIED", 200)
@@ -109,7 +107,7 @@ def test_no_class_that_can_win_is_proven(monkeypatch) -> None:
         assert programme.solve()[1] <= 1e-9
 
 
-def test_few_classes_wide_layers_and_homogeneous_problems_share_no_start(monkeypatch) -> None:
+def test_few_classes_wide_layers_and_homogeneous_problems_share_no_start(monkeypatch):
     layer, classes = head()
     boxed = make_problem(layer, Box(100.0))
     assert make_start(boxed, classes, 0).basis is not None
@@ -119,7 +117,7 @@ def test_few_classes_wide_layers_and_homogeneous_problems_share_no_start(monkeyp
     assert make_start(boxed, classes, 0) == Start()
 
 
-def test_a_start_that_fails_leaves_the_classes_to_the_routes(monkeypatch, caplog) -> None:
+def test_a_start_that_fails_leaves_the_classes_to_the_routes(monkeypatch, caplog):
     layer, _ = head()
     verdicts = scan(layer).table.verdict.tolist()
     monkeypatch.setattr(routes, "shared_basis", lambda *given: 1 // 0)
@@ -127,7 +125,7 @@ def test_a_start_that_fails_leaves_the_classes_to_the_routes(monkeypatch, caplog
     assert "the shared start failed (ZeroDivisionError" in caplog.text
 
 
-def test_blocks_share_one_start_and_prove_the_same_whatever_their_size(monkeypatch) -> None:
+def test_blocks_share_one_start_and_prove_the_same_whatever_their_size(monkeypatch):
     layer, _ = head()
     sampled, surrounding = [], shared_basis._surrounding
     monkeypatch.setattr(
@@ -146,7 +144,7 @@ def test_blocks_share_one_start_and_prove_the_same_whatever_their_size(monkeypat
 
 
 @pytest.mark.parametrize("flaw", ["equal rows", "dead columns", "no bias", "two classes"])
-def test_degenerate_layers_stop_nothing(flaw: str) -> None:
+def test_degenerate_layers_stop_nothing(flaw):
     layer, classes = head()
     W, b = layer.W.copy(), layer.bias.copy()
     if flaw == "equal rows":

@@ -1,6 +1,4 @@
-"""Captivity with room, for many at once: never claimed where exact arithmetic denies it, and as
-often as one at a time.
-"""
+"""Captivity with room: never where exact arithmetic denies it, as often as one at a time."""
 
 from fractions import Fraction
 from unittest import mock
@@ -18,7 +16,7 @@ from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 4),
@@ -26,9 +24,7 @@ from softgeom.layer import SoftmaxLayer
     st.sampled_from([1e-12, 1e-6, 1.0, 1e6]),
     st.sampled_from([0.0, np.inf]),
 )
-def test_a_bound_is_above_the_right_side_in_fractions(
-    seed: int, d: int, dtype, size: float, dense: float
-) -> None:
+def test_a_bound_is_above_the_right_side_in_fractions(seed, d, dtype, size, dense):
     """Of random weights on near ties, where the sign hangs on the last bits."""
     rng = np.random.default_rng(seed)
     with np.errstate(over="ignore"):
@@ -59,13 +55,13 @@ def test_a_bound_is_above_the_right_side_in_fractions(
         assert bound == np.inf or exact <= Fraction(float(bound)) < 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 3),
     st.sampled_from([1e-18, 1e-17, 1e-16, 1e-15, 1e-13]),
 )
-def test_a_mixture_rounded_outwards_is_no_captive(seed: int, d: int, room: float) -> None:
+def test_a_mixture_rounded_outwards_is_no_captive(seed, d, room):
     """The products nearly cancel; what rounding left may outweigh the room in the bias."""
     rng = np.random.default_rng(seed)
     W, weights = rng.normal(size=(6, d)), rng.random(5)
@@ -86,7 +82,7 @@ def test_a_mixture_rounded_outwards_is_no_captive(seed: int, d: int, room: float
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Box(3.0, low=-0.5), Ball(20.0)])
-def test_it_finds_the_room_that_one_at_a_time_finds(features) -> None:
+def test_it_finds_the_room_that_one_at_a_time_finds(features):
     rng = np.random.default_rng(0)
     outer = rng.normal(size=(60, 5))
     weights = rng.dirichlet(np.ones(20), 30)
@@ -108,7 +104,7 @@ def test_it_finds_the_room_that_one_at_a_time_finds(features) -> None:
     )
 
 
-def test_what_is_no_proof_and_what_has_no_room_is_left_open() -> None:
+def test_what_is_no_proof_and_what_has_no_room_is_left_open():
     layer = SoftmaxLayer([[0.0], [1.0], [-1.0]], [-1.0, 0.0, 0.0])
     two = np.array([1, 2])
     half = np.array([Fraction(1, 2)] * 2, dtype=object)
@@ -152,7 +148,7 @@ def given_away(W, b, k: int, d: int, high: float) -> Fraction:
 
 
 @pytest.mark.parametrize("dense", [0.0, np.inf])
-def test_rows_and_biases_that_cancel_are_covered(dense: float, monkeypatch) -> None:
+def test_rows_and_biases_that_cancel_are_covered(dense, monkeypatch):
     """k products, their sum, the own one and a difference: k + 2 roundings of all sizes."""
     monkeypatch.setattr(slack, "DENSE", dense)
     for k in (1, 30):
@@ -164,7 +160,7 @@ def test_rows_and_biases_that_cancel_are_covered(dense: float, monkeypatch) -> N
 
 
 @pytest.mark.parametrize("reach", [0.0, 8.0])
-def test_the_sum_of_the_right_side_is_covered(reach: float, monkeypatch) -> None:
+def test_the_sum_of_the_right_side_is_covered(reach, monkeypatch):
     """d products, the constant, its error: d + 3 roundings, of reach and constant; whatever the
     bounds on those have to spare.
     """
@@ -178,7 +174,7 @@ def test_the_sum_of_the_right_side_is_covered(reach: float, monkeypatch) -> None
 
 
 @pytest.mark.parametrize("power", [-1000, -300, 300, 1000])
-def test_weights_of_any_size_prove_the_same(power: int) -> None:
+def test_weights_of_any_size_prove_the_same(power):
     layer, two = SoftmaxLayer([[0.0], [1.0], [-1.0]], [-1.0, 0.0, 0.0]), np.array([1, 2])
     half, other = (
         slack_bounds(layer, Box(2.0), [0], [Captors(two, np.ldexp([1.0, 1.5], n))])[0]
@@ -187,7 +183,7 @@ def test_weights_of_any_size_prove_the_same(power: int) -> None:
     assert half == other == pytest.approx(-0.6)
 
 
-def test_what_vanishes_is_covered() -> None:
+def test_what_vanishes_is_covered():
     """The only feature that counts has no rows: three operations on it, and three on the biases,
     may each have lost a number below the normal range. The gain of 0 hides the rows' own rounding.
     """
@@ -198,7 +194,7 @@ def test_what_vanishes_is_covered() -> None:
     assert 3 * (1 + features.radius) * tiny < bound + 1e-305 < 200 * tiny
 
 
-def test_a_weight_that_is_nothing_beside_another_harms_nothing() -> None:
+def test_a_weight_that_is_nothing_beside_another_harms_nothing():
     layer, two = SoftmaxLayer([[0.0], [0.0], [-1.0]], [-1.0, 0.0, 0.0]), np.array([1, 2])
     alone, both = (
         slack_bounds(layer, Box(2.0), [0], [Captors(two, np.array([1.0, other]))])[0]
@@ -207,7 +203,7 @@ def test_a_weight_that_is_nothing_beside_another_harms_nothing() -> None:
     assert alone == pytest.approx(both) == pytest.approx(-1.0)
 
 
-def test_each_coordinate_carries_its_own_rounding() -> None:
+def test_each_coordinate_carries_its_own_rounding():
     """Small integers, which make none: the bound is as far from the exact one as theory demands of
     the second coordinate. The first is 0 everywhere.
     """
@@ -226,7 +222,7 @@ def test_each_coordinate_carries_its_own_rounding() -> None:
         ([0.0, 2.0**-60, -(2.0**-60)], [-(2.0**-60), 0.0, 0.0]),
     ],
 )
-def test_sizes_at_the_ends_of_float64_are_left_to_one_class_at_a_time(rows, biases) -> None:
+def test_sizes_at_the_ends_of_float64_are_left_to_one_class_at_a_time(rows, biases):
     layer = SoftmaxLayer(np.array(rows)[:, None], biases)
     captors = [Captors(np.array([1, 2]), np.ones(2))]
     assert slack_bounds(layer, Box(1.0), [0], captors)[0] == np.inf

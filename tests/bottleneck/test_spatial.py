@@ -1,6 +1,4 @@
-"""Planes of space: coordinates that keep rankings, pieces that no plane cuts, and an order a
-painter can trust.
-"""
+"""Planes of space: coordinates that keep rankings, pieces uncut, a painter's order."""
 
 import itertools
 
@@ -27,13 +25,10 @@ def size(corners: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("C", [2, 3, 4, 7])
-def test_basis_forgets_only_the_ones_vector(C: int) -> None:
+def test_basis_forgets_only_the_ones_vector_and_normals_tell_scores(C):
     B = ranking_basis(C)
     np.testing.assert_allclose(B @ B.T, np.eye(C - 1), atol=1e-14)
     np.testing.assert_allclose(B.T @ B, np.eye(C) - 1 / C, atol=1e-14)
-
-
-def test_normals_tell_which_of_two_classes_scores_higher() -> None:
     B = ranking_basis(4)
     y = np.array([0.3, -1.0, 2.0, 0.1])
     for (i, j), normal in braid_normals(B).items():
@@ -41,7 +36,7 @@ def test_normals_tell_which_of_two_classes_scores_higher() -> None:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_feature_plane_holds_the_logits_of_its_chart(bias: bool) -> None:
+def test_feature_plane_holds_the_logits_of_its_chart(bias):
     rng = np.random.default_rng(0)
     W, b = rng.normal(size=(4, 2)), rng.normal(size=4) if bias else None
     B = ranking_basis(4)
@@ -57,12 +52,9 @@ def test_feature_plane_holds_the_logits_of_its_chart(bias: bool) -> None:
     assert [rank_classes(y) for y in logits] == [rank_classes(p @ B) for p in points]
 
 
-def test_feature_plane_needs_two_directions() -> None:
+def test_disc_lies_in_its_plane_and_a_plane_needs_two_directions():
     with pytest.raises(ValueError, match="rank two besides the all-ones vector"):
         feature_plane(ranking_basis(4), np.array([[1, 3], [2, 3], [0, 3], [5, 3]]))
-
-
-def test_disc_lies_in_its_plane_and_on_the_ball() -> None:
     plane = Plane(np.array([1.0, 2.0, -2.0]), 1.5)
     corners = disc(plane, 2.0)
     np.testing.assert_allclose(plane.heights(corners), 0, atol=1e-12)
@@ -76,7 +68,7 @@ def braid() -> list[Plane]:
     return [Plane(normal) for normal in braid_normals(ranking_basis(4)).values()]
 
 
-def test_pieces_of_the_braid_arrangement(braid: list[Plane]) -> None:
+def test_pieces_of_the_braid_arrangement(braid):
     """y_i = y_j carries the rankings of three items, two of them glued: 6 times 6 sectors."""
     discs = [Piece(disc(plane, 1.0), k) for k, plane in enumerate(braid)]
     pieces = cut_pieces(discs, braid)
@@ -88,9 +80,7 @@ def test_pieces_of_the_braid_arrangement(braid: list[Plane]) -> None:
 
 
 @pytest.mark.parametrize("eye", [(1.0, 0.3, 0.5), (-0.2, 1.0, -0.7)])
-def test_nothing_is_painted_over_what_lies_before_it(
-    braid: list[Plane], eye: tuple[float, float, float]
-) -> None:
+def test_nothing_is_painted_over_what_lies_before_it(braid, eye):
     """Rays towards the eye meet the pieces in the order in which they were painted."""
     planes = [*braid, Plane(np.array([0.2, 0.5, 0.6]), 0.2)]
     pieces = [Piece(disc(plane, 1.0), plane) for plane in planes]

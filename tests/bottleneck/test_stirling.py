@@ -1,6 +1,4 @@
-"""Stirling numbers of the first kind against permutations counted one by one, identities and the
-exact integers.
-"""
+"""Stirling numbers of the first kind against permutations, identities and exact integers."""
 
 import itertools
 import math
@@ -34,7 +32,7 @@ def cycles(permutation: tuple[int, ...]) -> list[int]:
 
 
 @pytest.mark.parametrize("n", range(1, 8))
-def test_both_kinds_of_numbers_count_permutations_by_their_cycles(n: int) -> None:
+def test_both_kinds_of_numbers_count_permutations_by_their_cycles(n):
     found = [cycles(p) for p in itertools.permutations(range(n))]
     rows = list(associated_stirling(n))
     for m in range(n + 2):
@@ -44,7 +42,7 @@ def test_both_kinds_of_numbers_count_permutations_by_their_cycles(n: int) -> Non
 
 
 @pytest.mark.parametrize("n", [13, 60])
-def test_numbers_are_the_coefficients_of_the_rising_factorial(n: int) -> None:
+def test_numbers_are_the_coefficients_of_the_rising_factorial(n):
     coefficients = [1]  # of x (x + 1) ... (x + n - 1), lowest first
     for i in range(n):
         coefficients = [
@@ -54,26 +52,23 @@ def test_numbers_are_the_coefficients_of_the_rising_factorial(n: int) -> None:
     assert stirling_polynomial_sum(n, range(2 * n)) == math.factorial(n)
 
 
-def test_sum_over_no_orders_is_zero() -> None:
+def test_sums_over_no_orders_and_one_term():
     assert stirling_polynomial_sum(5, []) == 0
     assert stirling_polynomial_sum(5, [5, 6]) == 0
+    assert log_stirling_tail(7, 7) == 0.0
 
 
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize(
     ("n", "k"), [(30, 3), (30, 12), (30, 28), (400, 300), (600, 590), (600, 598), (3000, 40)]
 )
-def test_logarithm_of_the_tail_agrees_with_the_integers(n: int, k: int, step: int) -> None:
+def test_logarithm_of_the_tail_agrees_with_the_integers(n, k, step):
     """The saddle point lies outside, near and inside the unit circle in turn."""
     exact = math.log(stirling_polynomial_sum(n, range(k, -1, -step)))
     assert log_stirling_tail(n, n - k, step) == pytest.approx(exact, rel=1e-12)
 
 
-def test_tail_of_one_term_is_the_logarithm_of_one() -> None:
-    assert log_stirling_tail(7, 7) == 0.0
-
-
-def test_tail_is_the_chance_of_many_cycles() -> None:
+def test_tail_is_the_chance_of_many_cycles():
     """The cycles of a random permutation are coins of success 1 / i (Feller's coupling)."""
     n, m = 40, 6
     distribution = np.array([1.0])

@@ -1,6 +1,4 @@
-"""Ordered top k of all classes: against enumeration of the plane's directions, and the bound d + 1
-among themselves.
-"""
+"""Ordered top k against the plane's directions, and the bound d + 1 among themselves."""
 
 import itertools
 
@@ -12,7 +10,7 @@ from softgeom.bottleneck.certifying.order import Order
 from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 
 
-def test_pairs_are_those_that_some_direction_of_the_plane_shows() -> None:
+def test_pairs_are_those_that_some_direction_of_the_plane_shows():
     """Between directions of ties nothing changes: their middles show every ranking."""
     W = np.random.default_rng(4).normal(size=(7, 2))
     edges = np.array([W[i] - W[j] for i, j in itertools.permutations(range(7), 2)])
@@ -30,7 +28,7 @@ def test_pairs_are_those_that_some_direction_of_the_plane_shows() -> None:
     assert found.verify()
 
 
-def test_among_themselves_up_to_d_plus_one_classes_take_every_order() -> None:
+def test_among_themselves_up_to_d_plus_one_classes_take_every_order():
     rng = np.random.default_rng(0)
     for d in (1, 2, 3):
         layer = SoftmaxLayer(rng.normal(size=(d + 2, d)))
@@ -40,16 +38,13 @@ def test_among_themselves_up_to_d_plus_one_classes_take_every_order() -> None:
             assert (found.counts["possible"] == len(orders)) == (k == d + 1)
 
 
-def test_a_ranking_says_more_than_the_order_of_its_classes() -> None:
+def test_a_ranking_says_more_than_the_order_of_its_classes():
     layer = SoftmaxLayer(
         [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], tokens=["e", "w", "n", "s"]
     )
     assert ask_rankings(layer, [["e", "w"]])[0].verdict == "impossible"
     assert ask(layer, [Order([[0], [1]])])[0].verdict == "possible"
     assert ask_rankings(layer, [["e", "n"]])[0].verdict == "possible"
-
-
-def test_what_is_no_ranking_is_refused() -> None:
     for ranking, message in (([], "no class is named"), ([0, 1, 2, 0], "duplicate: 0")):
         with pytest.raises(ValueError, match=f"a ranking: .*{message}"):
             ask_rankings(SoftmaxLayer(np.eye(3)), [ranking])

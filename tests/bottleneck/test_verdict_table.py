@@ -59,13 +59,6 @@ def test_escaping_is_undone(token):
     assert unescape_token(escape_token(token)) == token
 
 
-def test_parquet_holds_the_raw_tokens(tmp_path):
-    tokens = [token for token in HARD if token != "\ud800"]
-    write_verdicts(_table(tokens), tmp_path / "verdicts.csv")
-    if (tmp_path / "verdicts.parquet").is_file():
-        assert pd.read_parquet(tmp_path / "verdicts.parquet")["token"].tolist() == tokens
-
-
 def test_a_card_shows_tokens_and_runs_none():
     table = _table([*HARD, "<img src=x onerror=alert(1)>"])
     counts = {"argmaxable": 20, "tied": 0, "unargmaxable": 20, "undecided": 0}

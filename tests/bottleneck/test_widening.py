@@ -169,22 +169,19 @@ def test_the_table_says_up_to_which_bound_a_class_that_needs_one_never_wins():
     assert {said[t] for t in lost if t not in bounds} == {"whatever the features"}
 
 
-def test_a_floor_of_the_features_stays_where_the_bound_grows():
+def test_a_floor_stays_and_many_are_told_their_bound_only_on_request(monkeypatch):
     found = up_to(widen(scan(crowd(), features=Box(3.0, low=-0.5))))
     boxes = [part.features for part in found.wider if isinstance(part.features, Box)]
     assert boxes
     assert {box.low for box in boxes} == {-0.5}
     assert found.verify()
+    found = widen(scan(crowd(), features=Box(3.0)))
+    monkeypatch.setattr(widening, "FEW", 1)
+    assert up_to(found, every=False) is found
+    assert len(up_to(found).wider) > len(found.wider)
 
 
 @pytest.mark.parametrize("features", [Unbounded(), Ball(3.0), Box((3.0,) * 3)])
 def test_only_a_box_with_two_bounds_has_a_larger_one(features):
     found = scan(crowd(), features=features)
     assert up_to(found) is found
-
-
-def test_many_captives_that_need_a_bound_are_told_it_only_on_request(monkeypatch):
-    found = widen(scan(crowd(), features=Box(3.0)))
-    monkeypatch.setattr(widening, "FEW", 1)
-    assert up_to(found, every=False) is found
-    assert len(up_to(found).wider) > len(found.wider)

@@ -1,6 +1,4 @@
-"""Small random models on disk, as their own tools write them, and a hub that serves one on this
-machine.
-"""
+"""Small random models on disk, as their own tools write them, and a hub on this machine."""
 
 import json
 import os
@@ -26,11 +24,7 @@ def layer_arrays():
 
 @pytest.fixture(scope="session")
 def model_folders(tmp_path_factory):
-    """One folder for each model family, written by `transformers`, with the layer that the model
-    object itself has.
-
-    The truth beside each folder is (W, b or None), taken from the live model, not from the files.
-    """
+    """A folder for each family, written by `transformers`, and (W, b) of the live model."""
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
@@ -96,9 +90,7 @@ def model_folders(tmp_path_factory):
 
 @dataclass
 class FakeHub:
-    """Files under one repository id, served as the hub serves them, and a note of every byte range
-    asked for.
-    """
+    """Files served as the hub serves them, and every byte range that was asked for."""
 
     url: str
     files: dict[str, bytes] = field(default_factory=dict)

@@ -38,11 +38,13 @@ def test_a_named_weight_takes_its_sibling_bias_and_says_so(tmp_path, weight, bia
     assert any("left out, as asked" in note for note in without.notes)
 
 
-def test_a_sibling_tells_that_the_matrix_is_stored_transposed(tmp_path):
+def test_a_matrix_that_is_or_may_be_stored_transposed_is_told(tmp_path):
     W, b = RNG.standard_normal((7, 3)), RNG.standard_normal(7)
     head = load_head(_npz(tmp_path, **{"out/kernel": W.T, "out/bias": b}))
     np.testing.assert_array_equal(head.layer.W, W)
     assert any("stored as (features, classes)" in note for note in head.notes)
+    head = load_head(_npz(tmp_path, a=np.ones((3, 7)), c=np.ones((4, 4))), weight="a")
+    assert any("stored transposed?" in note for note in head.notes)
 
 
 def test_the_last_matrix_with_a_bias_is_taken_and_recurrent_ones_are_not(tmp_path):
@@ -95,8 +97,3 @@ def test_what_is_no_weight_is_refused(tmp_path, W, message):
         load_head(_npz(tmp_path, W=W))
     with pytest.raises(ValueError, match=message):
         load_head(_npz(tmp_path, W=np.ones((7, 3)), b=W[:, 0]))
-
-
-def test_a_matrix_with_fewer_classes_than_features_is_asked_about(tmp_path):
-    head = load_head(_npz(tmp_path, a=np.ones((3, 7)), c=np.ones((4, 4))), weight="a")
-    assert any("stored transposed?" in note for note in head.notes)

@@ -1,6 +1,4 @@
-"""Llama-type models in GGUF: a tiny one written here, and the released one where its file is,
-against transformers.
-"""
+"""Llama-type models in GGUF against transformers: a tiny one and the released one."""
 
 from pathlib import Path
 
@@ -69,9 +67,7 @@ def _write(path: Path, model: Llama, quantised: bool = False, **facts) -> Path:
 
 
 def _as_transformers(model: Llama):
-    """The same weights in transformers' own Llama: partners of a rotation half a head apart, heads
-    stacked.
-    """
+    """The same weights in transformers' own Llama: rotation partners half a head apart."""
     transformers = pytest.importorskip("transformers")
     c = model.config
     config = transformers.LlamaConfig(

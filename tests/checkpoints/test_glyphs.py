@@ -1,6 +1,4 @@
-"""Characters as pictures: the same fonts on every machine, what a font lacks, and rarity by the
-national standards.
-"""
+"""Characters as pictures: the same fonts everywhere, what they lack, rarity by standard."""
 
 import numpy as np
 import pytest
@@ -38,19 +36,13 @@ def test_without_the_pinned_fonts_there_is_none(monkeypatch, caplog, tmp_path):
     assert "no font with Chinese characters: pip cannot bring it" in caplog.text
 
 
-def test_a_line_grows_by_one_em_for_each_character(font):
+def test_a_line_grows_with_characters_ink_with_strokes_and_no_box_is_a_glyph(font):
     one, three = glyphs.render_line("H", font, 40), glyphs.render_line("HHH", font, 40)
     assert (one.height, three.height) == (48, 48)
     assert three.width - one.width == 80
     assert np.asarray(one).min() < 50  # dark strokes
     assert np.asarray(one)[0].min() == 255  # on white
-
-
-def test_ink_grows_with_strokes(font):
     assert glyphs.ink("-", font) < glyphs.ink("=", font) < glyphs.ink("#", font)
-
-
-def test_a_missing_glyph_is_an_error_and_no_empty_box(font):
     with pytest.raises(ValueError, match="DejaVu Sans has no glyph for 字"):
         glyphs.render_line("A字", font, 40)
 

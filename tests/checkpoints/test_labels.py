@@ -20,7 +20,8 @@ FIVE = ["a", "b", "c", "d", "e"]
 
 
 @pytest.mark.parametrize(
-    ("classes", "expected"), [(5, (*FIVE,)), (6, (BLANK, *FIVE)), (7, (BLANK, *FIVE, " "))]
+    ("classes", "expected"),
+    [(5, (*FIVE,)), (6, (BLANK, *FIVE)), (7, (BLANK, *FIVE, " ")), (8, (BLANK, *FIVE, " ", " "))],
 )
 @pytest.mark.parametrize("ending", ["", "\n"])
 def test_a_dictionary_of_lines_fits_with_the_blank_and_the_space(
@@ -130,22 +131,9 @@ def test_a_list_with_its_own_blank_lacks_spaces_alone(own, missing):
     assert f"they begin {own} a b c d)" in how
 
 
-def test_names_with_a_blank_at_their_end_are_not_moved():
+def test_a_blank_at_the_end_is_not_moved_and_the_last_name_may_be_empty():
     with pytest.raises(LabelsError, match="has 6 names for 7 classes"):
         fit_labels([*FIVE, "<blank>"], 7, "list")
-
-
-@pytest.mark.parametrize("classes", [5, 6, 7, 8])
-def test_a_line_feed_at_the_end_is_no_name(tmp_path, classes):
-    (tmp_path / "with.txt").write_text("\n".join(FIVE) + "\n")
-    (tmp_path / "without.txt").write_text("\n".join(FIVE))
-    both = (read_labels(tmp_path / name, classes)[0] for name in ("with.txt", "without.txt"))
-    first, second = both
-    assert first == second
-    assert "" not in first
-
-
-def test_the_last_of_c_names_may_be_empty():
     assert fit_labels([*FIVE, ""], 6, "list") == ((*FIVE, ""), "")
 
 
@@ -177,16 +165,6 @@ def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path):
     source.write_text("x = 1")
     with pytest.raises(ValueError, match="these lists of strings: none"):
         read_labels(source, 5)
-
-
-@pytest.mark.parametrize(
-    ("missing", "before", "behind"), [(0, 0, 0), (1, 1, 0), (2, 1, 1), (3, 1, 2)]
-)
-def test_a_dictionary_may_lack_a_blank_and_spaces(missing, before, behind):
-    words = list("abcdefg")
-    fitted, how = fit_labels(words, 7 + missing, "list")
-    assert list(fitted) == ["<blank>"] * before + words + [" "] * behind
-    assert ("they begin <blank> a b c d" in how) == bool(missing)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def _write(path, header=HEADER, missing=0):
     return numbers
 
 
-def test_a_tied_model_unembeds_with_its_embedding(tmp_path):
+def test_tied_and_untied_models_give_their_weights(tmp_path):
     numbers = _write(tmp_path / "m.bin")
     head = load_head(tmp_path / "m.bin")
     np.testing.assert_array_equal(head.layer.W, numbers[:88].reshape(11, 8))
@@ -30,16 +30,10 @@ def test_a_tied_model_unembeds_with_its_embedding(tmp_path):
     assert head.names["weight"] == "tok_embeddings"
     # The final gain is followed by the two rotary tables of (5, 2) only.
     np.testing.assert_array_equal(head.features.gain, numbers[-28:-20])
-
-
-def test_an_untied_model_has_its_unembedding_at_the_end(tmp_path):
     numbers = _write(tmp_path / "m.bin", (8, 6, 2, 2, 1, -11, 5))
     np.testing.assert_array_equal(
         load_softmax_layer(tmp_path / "m.bin").W, numbers[-88:].reshape(11, 8)
     )
-
-
-def test_shapes_of_all_weights(tmp_path):
     _write(tmp_path / "m.bin")
     config, weights = read_llama2c(tmp_path / "m.bin")
     assert (config.dim, config.head_dim, config.tied) == (8, 4, True)
@@ -57,15 +51,12 @@ def test_a_wrong_size_is_told(tmp_path, missing, message):
 
 
 @pytest.mark.parametrize(("position", "value"), [(0, -8), (0, 2**30), (3, 3), (4, 5), (5, 0)])
-def test_impossible_numbers_are_told(tmp_path, position, value):
+def test_impossible_numbers_and_a_header_cut_short_are_told(tmp_path, position, value):
     header = list(HEADER)
     header[position] = value
     (tmp_path / "m.bin").write_bytes(np.array(header, "<i4").tobytes() + bytes(64))
     with pytest.raises(ValueError, match="impossible numbers"):
         read_llama2c(tmp_path / "m.bin")
-
-
-def test_a_header_cut_short_is_told(tmp_path):
     (tmp_path / "m.bin").write_bytes(bytes(11))
     with pytest.raises(ValueError, match="header has 28 bytes, the file has 11"):
         read_llama2c(tmp_path / "m.bin")

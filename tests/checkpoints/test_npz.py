@@ -44,22 +44,16 @@ def test_an_untied_output_wins_over_the_embedding_beside_it(tmp_path, layer_arra
     np.testing.assert_array_equal(load_softmax_layer(tmp_path / "m.npz").W, W)
 
 
-def test_unknown_names_list_the_candidates_with_shapes(tmp_path, layer_arrays):
+def test_unknown_names_and_transposed_matrices_list_what_would_fit(tmp_path, layer_arrays):
     W, b = layer_arrays
     np.savez(tmp_path / "m.npz", kernel=W, offset=b, inner=np.ones((2, 3)))
     with pytest.raises(ValueError, match=r"--weight\): kernel \(7, 3\), inner \(2, 3\)"):
         load_softmax_layer(tmp_path / "m.npz")
     layer = load_softmax_layer(tmp_path / "m.npz", weight="kernel", bias="offset")
     np.testing.assert_array_equal(layer.b, b)
-
-
-def test_a_wrong_name_lists_what_would_fit(tmp_path, layer_arrays):
     np.savez(tmp_path / "m.npz", W=layer_arrays[0], b=layer_arrays[1])
     with pytest.raises(ValueError, match=r"no tensor 'V'; candidates: W \(7, 3\)"):
         load_softmax_layer(tmp_path / "m.npz", weight="V")
-
-
-def test_a_transposed_matrix_is_noticed_by_its_bias(tmp_path, layer_arrays):
     np.savez(tmp_path / "m.npz", W=layer_arrays[0].T, b=layer_arrays[1])
     with pytest.raises(ValueError, match="stored transposed"):
         load_softmax_layer(tmp_path / "m.npz")

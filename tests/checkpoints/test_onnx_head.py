@@ -1,6 +1,4 @@
-"""The last layer of ONNX graphs in the forms that exporters write; damaged graphs end in a
-sentence.
-"""
+"""The last layer of ONNX graphs as exporters write them; damage ends in a sentence."""
 
 import json
 
@@ -145,6 +143,9 @@ def test_a_graph_without_a_last_layer_lists_its_matrices(tmp_path, plain):
         ValueError,
         match=r"no matrix product with a constant before its output; candidates: W \(3, 7\)",
     ):
+        load_softmax_layer(path)
+    path = _save(tmp_path / "m.onnx", "Conv x W > y", {"W": np.ones((7, 3, 3), np.float32)})
+    with pytest.raises(ValueError, match="no matrix product"):
         load_softmax_layer(path)
 
 
@@ -333,12 +334,6 @@ def test_a_convolution_of_one_pixel_is_the_layer(tmp_path, layer_arrays, pixels)
     np.testing.assert_array_equal(load_softmax_layer(path, weight="W").W, W)
 
 
-def test_a_convolution_that_sees_more_than_one_pixel_is_none(tmp_path):
-    path = _save(tmp_path / "m.onnx", "Conv x W > y", {"W": np.ones((7, 3, 3), np.float32)})
-    with pytest.raises(ValueError, match="no matrix product"):
-        load_softmax_layer(path)
-
-
 def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path, layer_arrays):
     gain, shift = np.array([1.0, 2.0, 3.0], np.float32), np.array([0.1, 0.2, 0.3], np.float32)
     rows = """
@@ -367,6 +362,7 @@ DAMAGED = {
     "cycle of Identity feeding the output": "Identity y > a \n Identity a > y",
     "cycle of Softmax": "Softmax b0 > y \n Softmax y > b0",
     "cycle of Identity as weight": "Identity w2 > w1 \n Identity w1 > w2 \n MatMul x w1 > y",
+    "cycle of Transpose": "Transpose w2 > w1 \n Transpose w1 > w2 \n Relu x > y",
     "product without inputs": "MatMul > y",
     "softmax without inputs": "Softmax > y",
     "constant without outputs": 'Constant >; {"value_float": 1.0} \n Softmax x > y',
@@ -381,12 +377,6 @@ def test_damaged_graphs_end_in_a_sentence(tmp_path, case, weight):
     path = _save(tmp_path / "m.onnx", DAMAGED[case], {"W": W, "B": B})
     with pytest.raises(ValueError, match=r"m\.onnx"):
         load_softmax_layer(path, weight=weight)
-
-
-def test_a_transpose_cycle_with_a_named_weight_ends(tmp_path):
-    rows = "Transpose t2 > t1 \n Transpose t1 > t2 \n Relu x > y"
-    with pytest.raises(ValueError, match="no matrix product with the constant"):
-        load_softmax_layer(_save(tmp_path / "m.onnx", rows, {"W": W}), weight="t1")
 
 
 def test_a_very_long_chain_is_walked(tmp_path):

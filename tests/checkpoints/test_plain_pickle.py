@@ -1,6 +1,4 @@
-"""Pickles of plain data come out as pickle itself gives them; whatever else they ask for is refused
-unexecuted.
-"""
+"""Plain data come out as pickle gives them; all else is refused unexecuted."""
 
 import collections
 import contextlib
@@ -10,7 +8,6 @@ import pickle
 import numpy as np
 import pytest
 
-from softgeom.checkpoints import load_softmax_layer
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
 
 
@@ -77,12 +74,3 @@ def test_declared_lengths_and_memory_slots_allocate_nothing(tmp_path):
         path.write_bytes(programme)
         with pytest.raises(ValueError, match="not a whole pickle"):
             read_plain_pickle(path)
-
-
-def test_a_state_dict_of_arrays_is_a_model(tmp_path):
-    arrays = {"embedding": np.ones((9, 4)), "fc.0.weight": np.ones((4, 4)), "fc.0.bias": np.ones(4)}
-    arrays |= {"fc.2.weight": np.arange(20.0).reshape(5, 4), "fc.2.bias": np.arange(5.0)}
-    (tmp_path / "m.pkl").write_bytes(pickle.dumps({"state_dict": arrays}))
-    layer = load_softmax_layer(tmp_path / "m.pkl")
-    np.testing.assert_array_equal(layer.W, arrays["fc.2.weight"])
-    np.testing.assert_array_equal(layer.b, arrays["fc.2.bias"])

@@ -54,13 +54,10 @@ def test_lines_are_prepared_as_the_package_prepares_them():
     assert (lines[1] == -1).all()
 
 
-def test_the_swish_floor_is_below_the_minimum_and_close():
+def test_the_swish_floor_is_close_below_and_ctc_merges_repeats_before_blanks():
     z = np.linspace(-2, 0, 200_001)
     minimum = (z / (1 + np.exp(-z))).min()
     assert ppocr.SWISH_FLOOR < minimum < ppocr.SWISH_FLOOR + 1e-4
-
-
-def test_ctc_merges_repeats_and_then_drops_blanks():
     tokens = ["<blank>", "a", "b"]
     assert ppocr.ctc_decode(np.array([0, 1, 1, 0, 1, 2, 2, 0]), tokens) == "aab"
     assert ppocr.ctc_decode(np.array([0, 0]), tokens) == ""

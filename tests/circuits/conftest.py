@@ -1,6 +1,4 @@
-"""Four models for every identity: two random ones without a square matrix in them, and two real
-ones where they are.
-"""
+"""Four models for every identity: two random ones, and two real ones where they are."""
 
 from collections.abc import Callable
 

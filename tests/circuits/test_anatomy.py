@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from softgeom.circuits import Anatomy, relative_error, run
+from softgeom.circuits import relative_error, run
 
 
 def test_parts_and_model_agree_on_every_intermediate_value(model, anatomy, tokens, error):
@@ -23,20 +23,17 @@ def test_parts_and_model_agree_on_every_intermediate_value(model, anatomy, token
         assert error(getattr(found, name), getattr(expected, name)) < 1e-10, name
 
 
-def test_future_tokens_change_nothing(anatomy: Anatomy, tokens, error):
+def test_future_tokens_change_nothing(anatomy, tokens, error):
     changed = tokens.clone()
     changed[:, 9:] = (changed[:, 9:] + 1) % len(anatomy.W_E)
     assert error(run(anatomy, changed).logits[:, :9], run(anatomy, tokens).logits[:, :9]) < 1e-12
 
 
-def test_tokens_outside_the_vocabulary_are_refused(anatomy: Anatomy):
+def test_tokens_outside_the_vocabulary_and_long_prompts_are_refused(anatomy):
     with pytest.raises(ValueError, match="outside the vocabulary"):
         run(anatomy, torch.tensor([[0, len(anatomy.W_E)]]))
     with pytest.raises(ValueError, match="outside the vocabulary"):
         run(anatomy, torch.tensor([[-1]]))
-
-
-def test_a_prompt_longer_than_the_context_is_refused(anatomy: Anatomy):
     with pytest.raises(ValueError, match=f"from 1 to {anatomy.n_ctx}"):
         run(anatomy, torch.zeros(1, anatomy.n_ctx + 1, dtype=torch.long))
     with pytest.raises(ValueError, match="do not fit"):

@@ -1,6 +1,4 @@
-"""Scores of heads: made-up heads score what they were made for, and products of small factors are
-those of the large ones.
-"""
+"""Heads score what they were made for; products of small factors are those of large ones."""
 
 import math
 from dataclasses import replace
@@ -80,12 +78,9 @@ def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_tol
     assert table.loc[1, "duplicate"] > 0.3 > 10 * table.loc[1, "induction"]
 
 
-def test_tokens_that_do_not_repeat_are_refused(anatomy):
+def test_copying_is_that_of_the_factored_matrix(anatomy):
     with pytest.raises(ValueError, match="not a text of 5 and its repetition"):
         head_scores(anatomy, torch.arange(11)[None], 5)
-
-
-def test_copying_is_that_of_the_factored_matrix(anatomy):
     folded = fold_norms(anatomy)
     scores = copying_scores(folded)
     for depth in range(len(anatomy.blocks)):

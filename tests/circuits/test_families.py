@@ -92,10 +92,17 @@ def test_older_configurations_name_the_rotary_base_and_gemma_s_activation_otherw
     assert dissect_weights(first, gemma.state_dict()).blocks[0].activation == "gelu_pytorch_tanh"
 
 
-def test_half_precision_weights_are_taken_apart_in_double():
+def test_half_precision_is_taken_apart_in_double_and_variants_of_gpt2_are_refused():
     assert dissect(_model("llama").bfloat16()).W_E.dtype == torch.float64
     with pytest.raises(ValueError, match=r"take torch\.float64"):
         dissect(_model("llama"), dtype=torch.bfloat16)
+    model = _model("gpt2")
+    for change, words in (
+        ({"scale_attn_by_inverse_layer_idx": True}, "number"),
+        ({"scale_attn_weights": False}, "sqrt"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            dissect_weights(model.config.to_dict() | change, model.state_dict())
 
 
 @pytest.mark.parametrize(
@@ -130,13 +137,3 @@ def test_other_architectures_of_transformers_are_refused_by_name(family):
     )
     with pytest.raises(ValueError, match=f"{family!r} is not covered.*missing"):
         dissect_weights(theirs, {})
-
-
-def test_gpt2_s_own_variants_are_refused():
-    model = _model("gpt2")
-    for change, words in (
-        ({"scale_attn_by_inverse_layer_idx": True}, "number"),
-        ({"scale_attn_weights": False}, "sqrt"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            dissect_weights(model.config.to_dict() | change, model.state_dict())

@@ -31,7 +31,7 @@ def reference(z: torch.Tensor, norm: Normalisation) -> torch.Tensor:
     return F.rms_norm(z, z.shape[-1:], norm.gamma, norm.eps)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 1000), st.integers(2, 9), st.sampled_from([1e-4, 1.0, 1e3]), st.booleans())
 def test_projection_sphere_and_affine_map_are_the_norm(seed, d, spread, centred):
     z, norm = draw(seed, d, spread, centred)

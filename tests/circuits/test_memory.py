@@ -1,6 +1,4 @@
-"""Triggers found in chunks are those of the whole corpus; promotion is what the logits say; a
-planted detector is found.
-"""
+"""Triggers in chunks are those of the corpus; promotion; a planted detector is found."""
 
 import math
 from dataclasses import replace

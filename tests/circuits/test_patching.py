@@ -1,6 +1,4 @@
-"""Interventions against passes in which the weights themselves are changed, and against the shares
-that they stand beside.
-"""
+"""Interventions against passes whose weights are changed, and against shares."""
 
 from dataclasses import replace
 

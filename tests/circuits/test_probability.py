@@ -1,6 +1,4 @@
-"""From logits to probability and margin: against enumeration, prefixes, and states moved to the
-boundary.
-"""
+"""From logits to probability and margin: enumeration, prefixes, the boundary."""
 
 import itertools
 

@@ -22,7 +22,7 @@ def test_the_writers_sum_to_the_final_state(anatomy, tokens, error):
     assert error(found.writes.sum(0), internals.resid_final) < 1e-10
 
 
-def test_the_shares_sum_to_every_logit(anatomy, tokens, error):
+def test_the_shares_of_a_folded_model_sum_to_every_logit(anatomy, tokens, error):
     internals, folded = run(anatomy, tokens), fold_norms(anatomy)
     assert error(logit_shares(folded, internals).sum(0), internals.logits) < 1e-10
     targets = internals.logits.argmax(-1)
@@ -30,9 +30,6 @@ def test_the_shares_sum_to_every_logit(anatomy, tokens, error):
     assert error(for_targets.sum(0), internals.logits.amax(-1)) < 1e-10
     above = shares_above_average(folded, internals, targets).sum(0)
     assert error(above, internals.logits.amax(-1) - internals.logits.mean(-1)) < 1e-10
-
-
-def test_shares_need_a_folded_model(anatomy, tokens):
     with pytest.raises(ValueError, match="use fold_norms first"):
         logit_shares(anatomy, run(anatomy, tokens))
 

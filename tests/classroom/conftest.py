@@ -89,9 +89,7 @@ def text_of() -> Callable[[Any], str]:
 
 @pytest.fixture(scope="session")
 def explorers() -> Callable[[Any], list[dict[str, Any]]]:
-    """`explorers(notebook)`: the state of every explorer that it showed, as its browser would get
-    it.
-    """
+    """`explorers(notebook)`: the state of every explorer that it showed."""
 
     def states(notebook: Any) -> list[dict[str, Any]]:
         models = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"][
@@ -104,9 +102,7 @@ def explorers() -> Callable[[Any], list[dict[str, Any]]]:
 
 @pytest.fixture(scope="session")
 def given_away() -> Callable[[str, list[str]], list[str]]:
-    """`given_away(name, texts)`: patterns of what a lesson asks its learners to guess, those that
-    are found in its outputs.
-    """
+    """`given_away(name, texts)`: spoilers of a lesson found in its outputs."""
     return lambda name, texts: [
         each for each in _spoilers(name) if any(re.search(each, text) for text in texts)
     ]

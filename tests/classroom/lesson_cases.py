@@ -1,6 +1,4 @@
-"""Answers to every question of the lessons, right ones and every mistake that the desk knows by
-name: asked of the desk (tests/classroom) and of the pages without a kernel (tests/explorers).
-"""
+"""Answers to every question of the lessons, right ones and each mistake known by name."""
 
 import math
 from fractions import Fraction

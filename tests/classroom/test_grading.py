@@ -1,6 +1,4 @@
-"""Files from the lessons' pages are judged by the desk, whatever they claim; others get a
-sentence.
-"""
+"""Files from the lessons' pages are judged by the desk, whatever they claim."""
 
 import csv
 import json

@@ -1,6 +1,4 @@
-"""Lessons without a kernel: their pages read and judge as the desk does, on the answers that the
-desk is tested with and on many others.
-"""
+"""Lessons without a kernel: their pages read and judge as the desk does."""
 
 import functools
 

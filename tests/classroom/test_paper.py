@@ -26,13 +26,10 @@ def _never_wins(W, index, b=None):
     return table.verdict[index] == "unargmaxable"
 
 
-def test_the_sheet_states_the_classes(repository):
+def test_the_sheet_states_classes_and_scores(repository, solution):
     text = (repository / "notebooks" / "lessons" / "PAPER.md").read_text(encoding="utf-8")
     rows = re.findall(r"[A-D] = \((\S+), (\S+)\)", text.replace("−", "-"))
     assert np.array_equal(np.array(rows[:4], float), FOUR)
-
-
-def test_scores_and_winners(solution):
     for x in ((1, 0), (0, 1), (-1, 1), (0, -1)):
         assert ", ".join(f"{score:g}" for score in FOUR @ x) in solution(1)
 
@@ -48,14 +45,11 @@ def test_d_is_dead_moved_it_is_free_and_a_bias_frees_it(solution):
     assert not _never_wins(FOUR, 3, b=np.array([0, 0, 0, 1e-3]))
 
 
-def test_its_ceiling_and_the_orders(solution):
+def test_its_ceiling_its_orders_and_both_proofs(solution):
     bound = ceilings(SoftmaxLayer(FOUR), [3], features=Unbounded(), gap=1e-4).ceiling[0]
     assert f"{bound:.1%}" in solution(5)
     regions = count_arrangement_regions(braid_arrangement(FOUR, None))
     assert f"{regions} sectors: {regions} of 24 orders" in solution(6)
-
-
-def test_the_wrong_proof_and_the_right_one(solution):
     wrong = np.array([0.5, 0.1, 0.4]) @ FOUR[:3]
     assert f"({wrong[0]:g}, {wrong[1]:g})" in solution(7)
     assert np.array_equal(np.array([1 / 2, 1 / 8, 3 / 8]) @ FOUR[:3], [1, 1])

@@ -61,15 +61,12 @@ def sheet_of(answer, **words) -> str:
     return sheet.page(**words)
 
 
-def test_odd_answers_leave_a_small_page(tmp_path):
+def test_odd_answers_leave_a_small_page_and_none_comes_before_the_explanation(tmp_path):
     for answer in (np.zeros(10**5), "x" * 10**6, [[1] * 10**4], 10**5000, _Unprintable(), "\ud800"):
         sheet._attempts.clear()
         classroom.check("rankings-2", answer)
         assert classroom.export(tmp_path / "answers.html").heading == "Written."
         assert (tmp_path / "answers.html").stat().st_size < 10_000
-
-
-def test_nothing_is_written_before_the_explanation(tmp_path):
     classroom.check("rankings-2", 10)
     assert classroom.export(tmp_path / "answers.html", explanation=...).heading == "To hand in."
     assert not list(tmp_path.iterdir())

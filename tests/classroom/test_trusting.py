@@ -1,6 +1,4 @@
-"""Lesson 5: right answers pass, each flaw of a proof gets its own sentence, and what the lesson
-calls a proof is one for the library too.
-"""
+"""Lesson 5: each flaw of a proof has its sentence, and a proof is one for the library."""
 
 import numpy as np
 import pytest
@@ -12,11 +10,8 @@ from classroom.exercise import ReadingError
 from softgeom.bottleneck import Box, SoftmaxLayer, Unbounded, scan
 
 
-def test_the_library_agrees_that_d_never_wins():
+def test_the_library_agrees_that_d_never_wins_up_to_the_largest_bias():
     assert scan(trusting.LAYER, [3], features=Unbounded()).counts["unargmaxable"] == 1
-
-
-def test_the_largest_bias_is_where_the_library_s_verdict_turns():
     biases = [float(trusting.BIASES[name]) for name in "ABC"]
     for change, wins in ((-1e-6, False), (1e-6, True)):
         layer = SoftmaxLayer(trusting.LAYER.W, [*biases, float(trusting.largest_bias()) + change])
@@ -24,9 +19,7 @@ def test_the_largest_bias_is_where_the_library_s_verdict_turns():
 
 
 def test_the_printed_weights_prove_it_on_the_largest_box_and_on_no_larger():
-    """On a corner of the box the misses add up: there D's score meets the mean of the others' at L,
-    and exceeds it beyond.
-    """
+    """On a corner of the box the misses add up."""
     u, v = trusting.residual(trusting.printed_weights())
     for L, proven in ((trusting.largest_box(), True), (trusting.largest_box() + 1, False)):
         most = max(float(u) * x + float(v) * y for x in (-L, L) for y in (-L, L))

@@ -30,15 +30,12 @@ def test_a_veil_lifts_with_any_guess_that_can_be_read(make):
     assert not classroom.veil(make(), until="rankings-guess").veiled
 
 
-def test_a_veil_over_an_exercise_waits_for_the_right_answer():
+def test_exercises_and_gates_wait_for_their_answers():
     explorer = classroom.veil(SoftmaxExplorer(), until="rankings-2")
     classroom.check("rankings-2", 11)
     assert explorer.veiled
     classroom.check("rankings-2", 10)
     assert not explorer.veiled
-
-
-def test_a_gate_calls_nothing_before_the_guess():
     calls = []
 
     def show():
@@ -51,9 +48,6 @@ def test_a_gate_calls_nothing_before_the_guess():
     assert not calls
     classroom.reveal("rankings-guess", 7)
     assert classroom.after("rankings-guess", show) == 12
-
-
-def test_only_what_is_asked_can_be_waited_for():
     with pytest.raises(ValueError, match="rankings has rankings-guess"):
         classroom.veil(SoftmaxExplorer(), until="rankings-guss")
     with pytest.raises(ValueError, match="There is no"):

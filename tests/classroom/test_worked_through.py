@@ -1,6 +1,4 @@
-"""Each question of the lessons answered rightly and with every mistake that the desk knows by name;
-and each lesson worked through as its learners do: not at all, oddly, wrongly, then rightly.
-"""
+"""Every question answered rightly and wrongly; each lesson worked through."""
 
 import re
 import time
@@ -56,9 +54,7 @@ REFUSALS = ("Your turn.", "I cannot read that.", "Not yet.")
 
 
 def _answer(notebook, answers):
-    """Put a cell for each of `answers(question)` before every cell that asks; the questions, in the
-    order of the lesson.
-    """
+    """A cell for each of `answers(question)` before every cell that asks; the questions."""
     cells, asked = [], []
     for cell in notebook.cells:
         if found := ASKING.search(cell.source) if cell.cell_type == "code" else None:

@@ -57,7 +57,7 @@ def test_what_a_question_has_no_use_for_is_refused(square, capsys, question, opt
     assert option in capsys.readouterr().err
 
 
-def test_among_fewer_rivals_a_captive_wins(square, tmp_path, capsys):
+def test_among_fewer_rivals_a_captive_wins_and_blocking_classes_are_named(square, tmp_path, capsys):
     assert replies(capsys, square, "--among", "a", "c", "4") == {
         "a > c, inside": "possible",
         "c > a, inside": "possible",
@@ -68,9 +68,6 @@ def test_among_fewer_rivals_a_captive_wins(square, tmp_path, capsys):
     assert [verdict for order, verdict in said.items() if order.startswith("inside")] == [
         "impossible"
     ]
-
-
-def test_the_blocking_classes_are_named_and_none_can_be_spared(square, capsys):
     assert main(["ask", square, "--blocked-by", "inside"]) == 0
     assert (
         "inside cannot win against these 3, and none of them can be spared: a, b, "
@@ -80,7 +77,7 @@ def test_the_blocking_classes_are_named_and_none_can_be_spared(square, capsys):
     assert "nothing blocks it" in capsys.readouterr().out
 
 
-def test_orders_among_everybody_and_among_candidates(square, tmp_path, capsys):
+def test_orders_and_pairs_among_everybody_and_among_candidates(square, tmp_path, capsys):
     (tmp_path / "orders.tsv").write_text("a\tb\na\td\n", encoding="utf-8")
     said = replies(
         capsys, square, "--order", f"@{tmp_path / 'orders.tsv'}", "--order", "a", "inside"
@@ -93,9 +90,6 @@ def test_orders_among_everybody_and_among_candidates(square, tmp_path, capsys):
     assert replies(capsys, square, "--order", "a", "d", "--among", "a", "d") == {
         "a > d": "possible"
     }
-
-
-def test_pairs_that_no_query_returns_together(square, capsys):
     said = replies(capsys, square, "--together", "a", "b", "--together", "a", "d")
     assert said == {"a, b > others": "possible", "a, d > others": "impossible"}
     drawn = replies(capsys, square, "--together", "--sample", "40", "--seed", "1")
@@ -112,12 +106,6 @@ def test_label_sets_follow_the_changes_around_the_circle(tmp_path, capsys):
         (verdict,) = replies(capsys, model, "--on", *map(str, on)).values()
         assert (verdict == "possible") == (changes(pattern) <= 2)
     assert list(replies(capsys, model, "--on").values()) == ["possible"]  # none of them
-
-
-def test_experts_by_token(tmp_path, capsys):
-    model = saved(tmp_path / "router.npz", SQUARE, tokens=["n", "e", "s", "w", "idle"])
-    assert replies(capsys, model, "--experts", "1")["idle"] == "impossible"
-    assert replies(capsys, model, "--experts", "2")["idle"] == "possible"
 
 
 @pytest.mark.parametrize(
@@ -233,7 +221,7 @@ def test_bad_questions_are_refused_in_a_sentence(square, capsys, question, messa
     assert said.count("\n") == 1
 
 
-def test_queries_of_length_zero_and_labels_that_do_not_fit(square, tmp_path, capsys):
+def test_length_zero_misfit_labels_and_folders_of_others_are_refused(square, tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["ask", square, "--together", "a", "b", "--features", "ball", "--bound", "0"])
     assert stopped.value.code == boundary.WRONG
@@ -246,9 +234,6 @@ def test_queries_of_length_zero_and_labels_that_do_not_fit(square, tmp_path, cap
     )
     assert "8" in (said := capsys.readouterr().err)
     assert "5" in said
-
-
-def test_answers_never_replace_anything_else(square, tmp_path, capsys):
     assert main(["scan", square, "--out", str(tmp_path / "scan"), "--quiet"]) == 0
     assert (
         main(["ask", square, "--order", "a", "--out", str(tmp_path / "scan")]) == boundary.REFUSED
@@ -256,10 +241,3 @@ def test_answers_never_replace_anything_else(square, tmp_path, capsys):
     assert "name another folder" in capsys.readouterr().err
     assert main(["ask", square, "--order", "a", "--out", square]) == boundary.REFUSED
     assert "is a file" in capsys.readouterr().err
-
-
-def test_a_token_that_several_classes_have_is_asked_for_by_number(tmp_path, capsys):
-    model = saved(tmp_path / "twice.npz", SQUARE, tokens=["a", "a", "c", "d", "inside"])
-    assert main(["ask", model, "--among", "a", "c"]) == boundary.REFUSED
-    assert "classes [0, 1] are all called 'a': give the number" in capsys.readouterr().err
-    assert main(["ask", model, "--among", "0", "c"]) == 0

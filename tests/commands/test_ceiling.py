@@ -1,6 +1,4 @@
-"""``softgeom ceiling``: what it prints, writes and refuses; its folder is verified, and the checker
-in integers says the same.
-"""
+"""``softgeom ceiling``: what it prints, writes and refuses; two programs verify it."""
 
 from contextlib import suppress
 
@@ -29,7 +27,7 @@ def check(tool, layer, tmp_path):
     )
 
 
-def test_a_folder_is_verified_by_both_programs(bounded, npz, check, capsys):
+def test_a_folder_is_verified_by_both_programs_and_its_table_compared(bounded, npz, check, capsys):
     assert main(["verify", str(bounded), str(npz)]) == 0
     told = capsys.readouterr().out
     assert "40 ceilings of probability re-checked without a solver\n" in told
@@ -38,6 +36,11 @@ def test_a_folder_is_verified_by_both_programs(bounded, npz, check, capsys):
     assert main(["verify", str(bounded), str(npz)]) == 0
     assert "or not at all: verdicts.csv" in capsys.readouterr().out
     assert "proven: 40" in check(bounded)
+    table = bounded / "ceilings.csv"
+    honest = table.read_text()
+    for forged in (honest.replace("\n7,", "\n8,"), honest + "\n", f'"{"x" * 2**18}"\n{honest}'):
+        table.write_text(forged)
+        assert main(["verify", str(bounded), str(npz)]) == boundary.REFUSED
 
 
 @pytest.mark.parametrize("features", [["--features", "unbounded"], ["--features", "ball"]])
@@ -79,14 +82,6 @@ def test_what_was_changed_is_refused(name, change, bounded, npz, check, capsys):
     may_pass = name in ("points", "ceilings")
     with suppress(SystemExit) if may_pass else pytest.raises(SystemExit):
         check(bounded)
-
-
-def test_the_table_is_compared_with_the_proofs(bounded, npz):
-    table = bounded / "ceilings.csv"
-    honest = table.read_text()
-    for forged in (honest.replace("\n7,", "\n8,"), honest + "\n", f'"{"x" * 2**18}"\n{honest}'):
-        table.write_text(forged)
-        assert main(["verify", str(bounded), str(npz)]) == boundary.REFUSED
 
 
 def test_the_library_says_what_the_command_says(npz, layer, capsys):

@@ -1,6 +1,4 @@
-"""`softgeom scan` writes its three files, tells errors in one sentence, and goes on where it was
-stopped.
-"""
+"""`softgeom scan` writes its three files and tells errors in one sentence."""
 
 import json
 
@@ -30,7 +28,7 @@ def refused(tmp_path, monkeypatch, capsys):
     return refused_
 
 
-def test_scan_writes_verdicts_summary_and_evidence(npz, tmp_path, capsys) -> None:
+def test_scan_writes_verdicts_summary_and_evidence(npz, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["scan", str(npz), "--out", str(out)]) == 0
     table = pd.read_csv(out / "verdicts.csv")
@@ -54,7 +52,7 @@ def test_scan_writes_verdicts_summary_and_evidence(npz, tmp_path, capsys) -> Non
 @pytest.mark.parametrize(
     ("gain", "bias", "told"), [(2.0, 0, True), (0.0, 0, False), (2.0, 1, False)]
 )
-def test_a_norm_that_changes_no_verdict_is_told(tmp_path, capsys, gain, bias, told) -> None:
+def test_a_norm_that_changes_no_verdict_is_told(tmp_path, capsys, gain, bias, told):
     W = np.random.default_rng(1).normal(size=(30, 3)).astype("f4")
     tensors = {"lm_head.weight": W, "model.norm.weight": np.float32([1.0, gain, 3.0])}
     tensors |= {"lm_head.bias": np.arange(30, dtype="f4")} if bias else {}
@@ -111,7 +109,7 @@ def test_a_file_without_a_layer_is_named(tmp_path, refused, name, arrays, messag
     refused(tmp_path / name, message)
 
 
-def test_real_layers(real_data, tmp_path) -> None:
+def test_real_layers(real_data, tmp_path):
     """Every token of the small language model can win: all its programmes were solved."""
     file = real_data / "models" / "aidreams260K.bin"
     assert main(["scan", str(file), "--out", str(tmp_path)]) == 0

@@ -1,6 +1,4 @@
-"""The verbs as a new user tries them: what they print, what they write, what they refuse, with
-which exit code.
-"""
+"""What the verbs print, write and refuse, with which exit code."""
 
 import json
 import os
@@ -19,7 +17,6 @@ from softgeom.bottleneck.certifying import evidence_file
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.pruning import rounding_errors
 from softgeom.bottleneck.scanner import scan
-from softgeom.bottleneck.verdict_table import escape_token, unescape_token
 from softgeom.cli import main
 from softgeom.commands import VERBS, boundary, completion
 from softgeom.commands.explain import explanation
@@ -36,22 +33,11 @@ def scanned(npz, tmp_path):
     return tmp_path / "out"
 
 
-def test_the_default_folder_carries_name_and_fingerprint(npz, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["scan", str(npz), "--quiet"]) == 0
-    (folder,) = Path("scans").iterdir()
-    assert folder.name.startswith("model.npz-")
-    assert (folder / "verdicts.csv").is_file()
-
-
-def test_results_of_another_model_are_not_overwritten(scanned, tmp_path, capsys):
+def test_results_of_another_model_are_not_overwritten_nor_verified(scanned, tmp_path, capsys, npz):
     np.savez(tmp_path / "other.npz", W=np.eye(3))
     assert main(["scan", str(tmp_path / "other.npz"), "--out", str(scanned)]) == boundary.REFUSED
     assert "holds the results of another layer" in capsys.readouterr().err
     assert main(["verify", str(scanned), str(tmp_path / "model.npz")]) == 0
-
-
-def test_verify_tells_what_it_checked_and_notices_another_layer(scanned, npz, tmp_path, capsys):
     assert main(["verify", str(scanned), str(npz)]) == 0
     told = capsys.readouterr().out
     assert "40 verdicts re-checked without a solver" in told
@@ -87,21 +73,18 @@ def test_a_finished_scan_is_not_told_how_to_scan(npz, scanned, tmp_path, capsys)
             sg.prune(str(npz), results=scanned, **option)
 
 
-def test_json_is_all_that_is_printed_and_quiet_prints_nothing(npz, tmp_path, capfd):
+def test_json_alone_nothing_when_quiet_some_classes_and_measured_inputs(npz, tmp_path, capfd):
     # by the solver neither, which writes to the descriptor
     assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["classes"] == 40
     assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--quiet"]) == 0
     assert capfd.readouterr() == ("", "")
-
-
-def test_some_classes_alone_and_measured_inputs(npz, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.array([[0.5, -2.0], [3.0, 0.0]]))
     options = ["--inputs", str(tmp_path / "x.npy"), "--out", str(tmp_path / "out")]
     command = ["scan", str(npz), "--classes", "3,5-7", *options]
     assert main(command) == 0
     assert sg.read_verdicts(tmp_path / "out" / "verdicts.csv")["class"].tolist() == [3, 5, 6, 7]
-    assert "reach from -2 to 3" in capsys.readouterr().out
+    assert "reach from -2 to 3" in capfd.readouterr().out
     np.save(tmp_path / "x.npy", np.ones((3, 5)))
     assert main(command) == boundary.REFUSED
 
@@ -127,13 +110,10 @@ def test_exact_weights_on_request_are_stored_and_their_size_is_told(npz, layer, 
     assert "leaves out" in capsys.readouterr().err
 
 
-def test_auto_takes_what_the_step_before_the_layer_allows(network, tmp_path, capsys):
+def test_auto_takes_what_the_step_before_allows_and_inspect_says_so(network, tmp_path, capsys):
     assert main(["scan", str(network), "--features", "auto", "--out", str(tmp_path / "out")]) == 0
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["feature_set"] == "|x| <= 1"
     assert "tanh in front of the layer" in capsys.readouterr().out
-
-
-def test_inspect_prints_commands_that_work(network, capsys):
     assert main(["inspect", str(network)]) == 0
     command = capsys.readouterr().out.strip().splitlines()[-1]
     assert command == f"softgeom scan {network} --features auto"
@@ -231,7 +211,7 @@ def test_a_scan_is_pruned_by_if_it_is_about_the_set_not_about_its_name(
     assert kept == sg.scan(npz).counts["argmaxable"]
 
 
-def test_a_layer_of_any_file_is_pruned_and_repaired_into_an_npz(npz, layer, tmp_path):
+def test_layers_and_networks_are_pruned_and_repaired(npz, layer, tmp_path, network):
     out = tmp_path / "small.npz"
     assert main(["prune", str(npz), "--out", str(out)]) == 0
     kept = [e["was"] for e in json.loads((tmp_path / "small.npz.classes.json").read_text())]
@@ -241,6 +221,8 @@ def test_a_layer_of_any_file_is_pruned_and_repaired_into_an_npz(npz, layer, tmp_
     assert small.tokens == tuple(layer.token(t) for t in kept)
     assert main(["repair", str(npz), "--out", str(tmp_path / "free.npz")]) == 0
     assert sg.scan(tmp_path / "free.npz").counts["argmaxable"] == layer.classes
+    assert main(["repair", str(network), "--out", str(tmp_path / "r.onnx")]) == 0
+    assert sg.scan(tmp_path / "r.onnx").counts["argmaxable"] == 40
 
 
 @pytest.mark.parametrize(
@@ -282,12 +264,9 @@ def test_undecided_classes_stop_a_pruning(npz, layer):
         cut(Scan(layer, Box(100.0), unknown))
 
 
-def test_a_repaired_network_frees_every_class(network, tmp_path):
-    assert main(["repair", str(network), "--out", str(tmp_path / "r.onnx")]) == 0
-    assert sg.scan(tmp_path / "r.onnx").counts["argmaxable"] == 40
-
-
-def test_survey_is_one_table_and_says_what_could_not_be_read(npz, tmp_path, monkeypatch, capsys):
+def test_a_survey_walks_a_folder_and_says_what_it_could_not_read(
+    npz, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     assert main(["survey", str(npz), "absent.npz", "--json"]) == boundary.REFUSED
     captured = capsys.readouterr()
@@ -296,9 +275,6 @@ def test_survey_is_one_table_and_says_what_could_not_be_read(npz, tmp_path, monk
     assert rows[1] == {"model": "absent.npz", "refused": rows[1]["refused"]}
     assert "there is no file or folder" in rows[1]["refused"]
     assert "absent.npz" in captured.err
-
-
-def test_a_survey_walks_a_folder_and_goes_on(npz, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     inside = tmp_path / "models" / "deep"
     inside.mkdir(parents=True)
@@ -375,9 +351,7 @@ def test_a_survey_on_a_cluster_of_two_workers_gives_the_verdicts_of_one_process(
 
 
 def test_the_completion_script_is_what_the_commands_say(capsys):
-    """It is a file; `python -c "from softgeom.commands import completion as c;
-    c.FILE.write_text(c.script())"` writes it anew.
-    """
+    """It is a file, which `completion.FILE.write_text(completion.script())` renews."""
     assert completion.FILE.read_text(encoding="utf-8") == completion.script()
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
@@ -483,10 +457,3 @@ def test_a_terminal_without_unicode_gets_escapes(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u0416" in done.stdout
-
-
-@pytest.mark.parametrize("sign", "=+-@\uff1d\uff0b\uff0d\uff20")
-def test_no_token_is_a_formula_of_a_spreadsheet(sign):
-    escaped = escape_token(f"{sign}1")
-    assert escaped[0] == "\\"
-    assert unescape_token(escaped) == f"{sign}1"

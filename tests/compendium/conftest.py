@@ -50,9 +50,7 @@ def register(compendium: Path, write_notebook: Any) -> Callable[..., None]:
 
 @pytest.fixture
 def record(compendium: Path) -> Callable[..., Path]:
-    """`record(profile, aside, name=..., content=..., a=-1)` writes the record of a run with the
-    evidence of 001-a and others; its folder.
-    """
+    """`record(profile, aside, name=..., content=..., a=-1)` writes a run's record; its folder."""
 
     def write(
         profile: str = "default",

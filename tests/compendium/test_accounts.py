@@ -62,10 +62,6 @@ def _faults():
     return accounts.faults(agreement.committed_runs())
 
 
-def test_what_keeps_to_itself_is_left_alone(planted):
-    assert _faults() == []
-
-
 @pytest.mark.parametrize(
     ("place", "text", "told"),
     [

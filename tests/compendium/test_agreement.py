@@ -230,7 +230,7 @@ def test_a_figure_older_than_its_drawing_code_is_an_error(whole, drawn_by):
     ]
 
 
-def test_a_quantity_that_nothing_records_is_an_error(whole):
+def test_a_quantity_is_recorded_or_a_fact(whole):
     whole(files={"data/reference/quantities.yaml": "- {id: lost, of: 10_demo/gone}"})
     assert agreement.faults() == [
         "quantities.yaml: lost names 10_demo/gone, which no committed run recorded"
@@ -238,6 +238,9 @@ def test_a_quantity_that_nothing_records_is_an_error(whole):
     whole(files={"data/reference/quantities.yaml": "- {id: lost, from: 10_demo/gone}"})
     with pytest.raises(ValueError, match="lost: unknown or missing field from"):
         agreement.faults()
+    whole(files={"data/reference/quantities.yaml": "- {id: a, of: 10_demo/lost, is: 3}\n"})
+    with pytest.raises(ValueError, match="one of the fields of, is"):
+        agreement.quantities()
 
 
 def test_the_committed_list_names_every_place():
@@ -272,9 +275,3 @@ def test_a_headline_tells_what_its_run_recorded(whole):
     assert agreement.unsourced() == [
         "results/default/10_demo, headline of dots tells 2.25, which nothing recorded"
     ]
-
-
-def test_an_entry_is_recorded_or_a_fact(whole):
-    whole(files={"data/reference/quantities.yaml": "- {id: a, of: 10_demo/lost, is: 3}\n"})
-    with pytest.raises(ValueError, match="one of the fields of, is"):
-        agreement.quantities()

@@ -55,9 +55,3 @@ def test_prose_changes_no_hash_and_a_sign_does(tmp_path):
     assert codebase.digest(path) == first
     path.write_text("def f(x):\n    return x - 1\n")
     assert codebase.digest(path) != first
-
-
-def test_the_training_of_a_model_reaches_the_model(repository):
-    modules = codebase.reached(["compendium.models.trained"])
-    assert {"softgeom.language_model.gpt", "softgeom.language_model.training"} <= set(modules)
-    assert "compendium.style" not in modules

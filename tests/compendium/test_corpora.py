@@ -1,6 +1,4 @@
-"""Data sources: folder first, then hub, then a stand-in that says so; bad files get one clear
-sentence.
-"""
+"""Data sources: folder, then hub, then a stand-in that says so; bad files are named."""
 
 import hashlib
 import http.server
@@ -31,14 +29,6 @@ def imdb_folder(compendium):
     return folder
 
 
-def test_local_reviews_are_preferred(imdb_folder):
-    found = corpora.load_reviews()
-    assert found.source.kind == "local"
-    assert not found.source.stand_in
-    assert found.planted is None
-    assert found.test["label"].tolist() == [1, 0]
-
-
 def test_another_file_than_the_committed_one_is_used_and_said_once(imdb_folder, compendium, caplog):
     content = (imdb_folder / "train.parquet").read_bytes()
     lines = [
@@ -58,12 +48,6 @@ def test_committed_checksums_are_those_of_the_files_that_the_data_page_names(rep
     assert {"imdb", "wikitext", "models"} == {name.partition("/")[0] for name in known}
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
     assert "checksums.txt" in page
-
-
-def test_fetched_files_keep_their_commit(imdb_folder):
-    source_module.write_origin(imdb_folder, repository=reviews_module.HUB_ID, commit="abc123")
-    assert corpora.load_reviews().source.revision == "abc123"
-    assert corpora.load_reviews().source.kind == "hub"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +71,7 @@ def test_missing_part_is_named(imdb_folder):
         corpora.load_reviews()
 
 
-def test_stand_in_reviews_are_announced_balanced_and_reproducible(compendium, caplog):
+def test_stand_in_reviews_are_announced_balanced_reproducible_and_planted(compendium, caplog):
     source_module._announced.clear()
     with caplog.at_level(logging.WARNING, logger="softgeom"):
         first = corpora.load_reviews()
@@ -96,9 +80,6 @@ def test_stand_in_reviews_are_announced_balanced_and_reproducible(compendium, ca
     assert first.train["label"].mean() == 0.5
     assert corpora.load_reviews().source.sha256 == first.source.sha256
     assert first.planted == corpora.PLANTED_WORDS
-
-
-def test_planted_words_agree_with_the_label_more_often_than_not(compendium):
     train = corpora.load_reviews().train
     positive = train["text"].str.count("|".join(corpora.PLANTED_WORDS["positive"]))
     negative = train["text"].str.count("|".join(corpora.PLANTED_WORDS["negative"]))
@@ -181,15 +162,6 @@ class TestHub:
         assert (first.source.kind, first.source.revision) == ("hub", reviews_module.REVISION)
         assert first.test["text"].tolist() == ["test", "two"]
         assert not list((compendium / "data" / "raw").glob("*.incomplete"))
-
-    def test_a_fetched_text_is_kept_with_its_commit(self, hub):
-        hub(
-            {part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")}
-        )
-        text = corpora.load_text("wikitext-103")
-        assert text.source.kind == "hub"
-        assert re.fullmatch("[0-9a-f]{40}", text.source.revision)
-        assert text.validation == "validation one\ntwo\n"
 
     def test_what_was_damaged_after_it_was_fetched_is_refused(self, compendium, hub):
         hub(

@@ -1,6 +1,4 @@
-"""Edges come from the code; what a run was seen to read must be among them; `why` names what has
-changed.
-"""
+"""Edges come from the code; `why` names what has changed."""
 
 import json
 

@@ -1,6 +1,4 @@
-"""Findings: verdicts follow the rules of today from recorded evidence, causes count once, stand-ins
-are kept apart.
-"""
+"""Verdicts follow today's rules, causes count once, stand-ins are kept apart."""
 
 import pytest
 
@@ -66,12 +64,9 @@ def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, claim, r
     assert "claim 001-a: the evidence seeds is missing" in findings.of_run("default")[1][0]
 
 
-def test_stand_ins_judge_theorems_only(record):
+def test_stand_ins_judge_theorems_only_and_incomplete_data_are_not_compared(record, compendium):
     record(**_STAND_IN, a=-1, b=-1)
     assert _verdicts(findings.of_run("default")[0]) == {"a": claims.NOT_TESTABLE, "b": "holds"}
-
-
-def test_incomplete_data_judge_experiments_and_are_not_compared(record, compendium):
     record(aside="stand-in", a=-1)
     (found,) = findings.of_run("default")[0]
     assert (found.verdict, found.aside) == ("reproduced", "on incomplete data")
@@ -86,6 +81,8 @@ def test_the_larger_committed_profile_is_shown(record):
     assert _verdicts(findings.of_committed()[0]) == {"a": "not reproduced"}
     record("paper", a=-1)  # never shown: its results are not committed
     assert runs.committed("10_demo").profile == "hour"
+    with pytest.raises(KeyError, match="no committed results in profile hour, models"):
+        runs.committed("10_demo")
 
 
 def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(record):
@@ -119,11 +116,6 @@ def test_what_was_recorded_is_found_by_its_address_on_real_data_alone(record):
     for gone in ("001-b:gain", "001-a:size", "10_demo/kept", "10_demo/counts:y:lost", "11_x/lost"):
         with pytest.raises(KeyError):
             runs.recorded(gone)
-
-
-def test_what_was_never_run_is_named():
-    with pytest.raises(KeyError, match="no committed results in profile hour, models"):
-        runs.committed("10_demo")
 
 
 def test_the_check_names_every_verdict_that_moved(record, compendium, capsys):

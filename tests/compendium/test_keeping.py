@@ -1,6 +1,4 @@
-"""Keeping: the key covers inputs, parameters and code; what is damaged is set aside and computed
-again, and said so.
-"""
+"""The key covers inputs, parameters and code; what is damaged is computed again."""
 
 import errno
 import itertools
@@ -111,13 +109,6 @@ def test_code_two_imports_away_gives_a_new_key_and_new_numbers(keep, lib, caplog
     assert len(set(codes)) == 2, "what is kept says which code made it"
 
 
-def test_prose_changes_nothing(keep, lib):
-    keep()
-    _change(lib / "keptdemo" / "far.py", '"""Far away."""\n\nSIGN = 1  # one\n')
-    assert keep() == [3.0, 6.0]
-    assert _calls() == 0  # the modules were forgotten, and nothing has been computed since
-
-
 def test_code_that_changed_under_a_running_process_is_computed_and_not_kept(keep, lib, caplog):
     keep()
     (lib / "keptdemo" / "far.py").write_text("SIGN = 5\n")
@@ -218,9 +209,7 @@ def test_descriptions_tell_values_apart():
 
 @pytest.mark.torture
 def test_a_sign_flipped_in_the_training_loop_trains_again(repository, tmp_path):
-    """The whole way: the model that notebook 01 trains, at its smallest, in a copy of the
-    library.
-    """
+    """Notebook 01's model, at its smallest, in a copy of the library."""
     lib = tmp_path / "lib"
     for house in ("softgeom", "compendium"):
         shutil.copytree(

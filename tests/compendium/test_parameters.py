@@ -1,6 +1,4 @@
-"""Parameter files: profiles are columns that inherit from default; everything that does not fit is
-one sentence, before anything runs.
-"""
+"""Profiles inherit from default; what does not fit is one sentence, before anything runs."""
 
 import pytest
 
@@ -105,7 +103,7 @@ def test_bad_overrides_get_one_sentence(read, text, message):
         parameters.override(text, "10_demo")
 
 
-def test_missing_files_notebooks_and_strays_are_named(compendium, write_notebook):
+def test_missing_files_notebooks_strays_and_types_are_named(compendium, write_notebook):
     write_notebook("10_demo", CELL)
     with pytest.raises(parameters.ParameterError, match=r"params/10_demo\.yaml does not exist"):
         parameters.read("10_demo", "paper")
@@ -114,12 +112,10 @@ def test_missing_files_notebooks_and_strays_are_named(compendium, write_notebook
         parameters.read("11_gone", "smoke")
     with pytest.raises(parameters.ParameterError, match="files without a notebook: 11_gone"):
         parameters.check("smoke")
-
-
-def test_a_column_of_its_own(read):
-    read(GOOD)
-    assert parameters.has_column("10_demo", "paper")
-    assert not parameters.has_column("10_demo", "models")
+    write_notebook("10_demo", 'rates: list[float] = []\nprofile: str = "lab"\n')
+    (compendium / "params" / "10_demo.yaml").write_text("rates: [0.5]\n")
+    with pytest.raises(parameters.ParameterError, match="empty list, which has no type"):
+        parameters.read("10_demo", "smoke")
 
 
 def test_lineage():
@@ -130,10 +126,3 @@ def test_lineage():
     assert profiles.lineage("own/mine") == ("own/mine", "default")
     with pytest.raises(ValueError, match=r"belongs into params/own/mine\.yaml"):
         profiles.overridden("own/mine")
-
-
-def test_an_empty_list_in_the_notebook_gives_its_entries_no_type(compendium, write_notebook):
-    write_notebook("10_demo", 'rates: list[float] = []\nprofile: str = "lab"\n')
-    (compendium / "params" / "10_demo.yaml").write_text("rates: [0.5]\n")
-    with pytest.raises(parameters.ParameterError, match="empty list, which has no type"):
-        parameters.read("10_demo", "smoke")

@@ -1,6 +1,4 @@
-"""Folders: the clone is found from anywhere inside it, and a mistyped data folder is an error, not
-stand-in data.
-"""
+"""The clone is found from inside it; a mistyped data folder is an error."""
 
 import pytest
 
@@ -11,16 +9,6 @@ def test_root_is_found_from_a_subfolder(repository, monkeypatch):
     monkeypatch.delenv("SOFTGEOM_ROOT", raising=False)
     monkeypatch.chdir(repository / "notebooks")
     assert paths.root() == repository
-
-
-def test_data_folder_defaults_to_data_raw(compendium):
-    assert paths.data_dir() == compendium / "data" / "raw"
-
-
-def test_relative_data_folder_is_relative_to_the_clone(compendium, monkeypatch):
-    (compendium / "elsewhere").mkdir()
-    monkeypatch.setenv("SOFTGEOM_DATA", "elsewhere")
-    assert paths.data_dir() == compendium / "elsewhere"
 
 
 def test_missing_data_folder_is_named(compendium, monkeypatch):

@@ -1,6 +1,4 @@
-"""Reruns that differ by rounding leave files alone; anything that a reader could see rewrites
-them.
-"""
+"""Reruns that differ by rounding leave files alone; what a reader could see rewrites them."""
 
 import json
 
@@ -34,11 +32,14 @@ def test_what_a_reader_could_see_is_not_rounding(old, new):
     assert not same(new, old)
 
 
-def test_errors_near_zero_are_rounding():
+def test_errors_near_zero_are_rounding_and_noise_is_relative_above_one():
     assert same({"says": "right to 2e-16"}, {"says": "right to 3.1e-15"})
     assert same(2e-16, 0.0)
     assert same("1", "1.0000000001")
     assert same("1e-05", "0.00001")
+    assert same(2000.0, 2000.9, 1e-3)
+    assert not same(2000.0, 2003.0, 1e-3)
+    assert not same(0.002, 0.004, 1e-3)
 
 
 def test_a_finding_is_the_same_when_its_evidence_is_however_its_digits_are_cut():
@@ -49,12 +50,6 @@ def test_a_finding_is_the_same_when_its_evidence_is_however_its_digits_are_cut()
     assert rounding.same_record(first, record(0.012351, "gain 1.24%"), 3e-5)
     assert not rounding.same_record(first, record(0.0134, "gain 1.34%"), 3e-5)
     assert not rounding.same_record(first, record(0.012349, "loss 1.23%"), 3e-5)
-
-
-def test_noise_is_relative_to_numbers_above_one():
-    assert same(2000.0, 2000.9, 1e-3)
-    assert not same(2000.0, 2003.0, 1e-3)
-    assert not same(0.002, 0.004, 1e-3)
 
 
 def test_a_notebook_says_how_large_its_noise_is(tmp_path):
@@ -123,16 +118,13 @@ def test_what_cannot_be_read_is_replaced(tmp_path):
         assert (tmp_path / name).read_text() == '{"a": 1}'
 
 
-def test_a_missing_half_of_a_figure_is_made_again(compendium, write_notebook):
+def test_a_missing_half_of_a_figure_is_made_again_but_in_a_smoke_run(compendium, write_notebook):
     _run(write_notebook)
     (pdf,) = (compendium / "figures" / "default").glob("*.pdf")
     pdf.unlink()
     _run(write_notebook)
     assert pdf.is_file()
     assert np.frombuffer(pdf.read_bytes()[:4], "S4")[0] == b"%PDF"
-
-
-def test_a_smoke_run_draws_no_pdf(compendium, write_notebook):
     _run(write_notebook, profile="smoke")
     drawn = [path.name for path in (compendium / "figures" / "smoke").iterdir()]
     assert drawn == ["10_demo-line.png"]

@@ -1,6 +1,4 @@
-"""Running notebooks: parameters arrive, failures are told and not taken for done, foreign kernels
-stay out.
-"""
+"""Running notebooks: parameters arrive, failures are told, foreign kernels stay out."""
 
 import json
 import sys
@@ -112,10 +110,3 @@ def test_overrides_run_into_a_folder_of_their_own(compendium, notebook, monkeypa
     assert (compendium / "seen.txt").read_text() == "7 own/smoke"
     assert (compendium / "executed" / "own" / "smoke" / "10_demo.ipynb").is_file()
     assert not (compendium / "executed" / "smoke").exists()
-
-
-def test_the_profile_comes_from_the_environment(compendium, notebook, monkeypatch):
-    notebook("pass")
-    monkeypatch.setenv("SOFTGEOM_PROFILE", "smoke")
-    assert command_line.main(["run", "10_demo"]) == 0
-    assert (compendium / "executed" / "smoke" / "10_demo.ipynb").is_file()

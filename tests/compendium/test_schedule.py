@@ -19,9 +19,7 @@ CELL = 'number: int = 1  # a number\nprofile: str = "lab"  # where'
 
 @pytest.fixture
 def clone(compendium, write_notebook):
-    """10_early reads what 20_late records; 30_alone stands alone. Each notes when it ran, and in
-    which process.
-    """
+    """10_early reads what 20_late records; 30_alone stands alone; each notes its run."""
     note = (
         "import json, os, sys, time\n"
         "with open('ran.jsonl', 'a') as file:\n"
@@ -130,14 +128,11 @@ def _within(seconds, happens):
     return happens()
 
 
-def test_the_longest_way_starts_first():
+def test_the_longest_way_starts_first_and_a_log_gets_a_line_a_minute(monkeypatch):
     a, b, c, d = (Task("default", name) for name in "abcd")
     graph = {a: set(), b: {a}, c: set(), d: {b, c}}
     ways = schedule._ways_to_the_end(graph, {a: 1.0, b: 5.0, c: 4.0, d: 2.0})
     assert ways == {a: 8.0, b: 7.0, c: 6.0, d: 2.0}
-
-
-def test_a_log_gets_a_line_when_something_has_ended_and_one_a_minute(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(schedule.time, "monotonic", lambda: now[0])
     line = schedule.Line(stream := io.StringIO())

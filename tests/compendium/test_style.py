@@ -56,9 +56,7 @@ def test_a_figure_without_alt_text_is_refused(draw, tmp_path):
 
 
 def test_colours_stay_apart_in_grey():
-    """Printed in grey, no two of the first five colours coincide (relative luminance differs by a
-    visible step).
-    """
+    """Relative luminance of the first five colours differs by a visible step."""
 
     def luminance(colour):
         channels = [

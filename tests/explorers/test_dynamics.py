@@ -1,6 +1,4 @@
-"""The attention and hardmax explorers' formulas (JavaScript) against the library's (Python), on
-random and on tied inputs.
-"""
+"""The explorers' formulas (JavaScript) against the library's, on random and tied inputs."""
 
 import numpy as np
 import pytest
@@ -38,10 +36,8 @@ def test_attention_weights_covariances_and_determinants_agree(javascript):
         np.testing.assert_allclose(seen["e"], np.subtract(case["X"][-1], seen["mean"]), atol=1e-12)
 
 
-def test_the_drawn_curve_is_where_the_function_vanishes(javascript):
-    """The ends of the segments of a circle lie on it, and all the way round; the tiles below it
-    have its area.
-    """
+def test_the_drawn_curve_is_where_the_function_vanishes_and_preimages_are_counted(javascript):
+    """A circle, all the way round, and the area of its tiles."""
     body = """
     const field = m.sampleField((x) => x[0] * x[0] + x[1] * x[1] - 1, 2);
     const next = (p, k) => p[(k + 1) % p.length];
@@ -55,9 +51,6 @@ def test_the_drawn_curve_is_where_the_function_vanishes(javascript):
     angles = np.sort(np.arctan2(points[:, 1], points[:, 0]))
     assert np.diff(angles, append=angles[0] + 2 * np.pi).max() < 0.1
     assert seen["area"] == pytest.approx(np.pi, rel=2e-3)
-
-
-def test_preimages_of_a_fold_are_counted(javascript):
     """x -> x^3 - x in the first coordinate: three preimages near 0, one far out."""
     body = """
     const map = ([u, v]) => [u * u * u - u, v];

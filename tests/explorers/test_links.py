@@ -1,6 +1,4 @@
-"""Links that hold a figure's state: what somebody left comes back, and a link that was tampered
-with changes nothing.
-"""
+"""Links that hold a figure's state come back; tampered ones change nothing."""
 
 import json
 from urllib.parse import quote

@@ -1,6 +1,4 @@
-"""The page's scan (JavaScript) against the library's: its verdicts are the same or undecided, and
-its folder passes both checkers.
-"""
+"""The page's scan (JavaScript): verdicts as the library's or undecided; checkers accept it."""
 
 import base64
 import contextlib
@@ -141,9 +139,7 @@ def stated(features: FeatureSet) -> dict:
 def planted(
     rng: np.random.Generator, classes: int, dimension: int, *, bias: bool, dtype=np.float32
 ) -> SoftmaxLayer:
-    """A random layer with captives, a twin, a dominated copy, a midpoint, and one that misses the
-    hull by a hair.
-    """
+    """A random layer with captives, a twin, a copy, a midpoint, and one off the hull by a hair."""
     W = rng.normal(size=(classes, dimension))
     b = rng.normal(size=classes) * 0.3
     W[1] = W[0]
@@ -191,9 +187,7 @@ def test_behind_a_normalisation_too(undecided, make, bias, shifted):
     "features", [Box(100.0), Ball(3.0), Unbounded()], ids=["box", "ball", "unbounded"]
 )
 def test_ties_everywhere_deceive_nobody(undecided, features):
-    """Layers of small integers: midpoints, twins, classes on faces of the hull, differences that
-    vanish; and of such nudged by an ulp.
-    """
+    """Layers of small integers, and such nudged by an ulp."""
     rng = np.random.default_rng(5)
     classes = left = 0
     for n in range(40):
@@ -361,9 +355,7 @@ return { W: Array.from(W) };
 
 @pytest.mark.parametrize("name", list(forms(np.ones((12, 2), np.float32), np.ones(12, np.float32))))
 def test_files_are_read_as_the_library_reads_them(dropped, tmp_path, name):
-    """The folder of a dropped file passes `verify` against the layer, and the names, that
-    `load_head` finds in it: same numbers, same bytes, same dtype.
-    """
+    """The folder passes `verify` against the layer of `load_head`."""
     rng = np.random.default_rng(3)
     W, b = (rng.integers(-64, 64, shape).astype(np.float32) / 32 for shape in ((12, 2), 12))
     path = tmp_path / name
@@ -413,9 +405,7 @@ def test_floats_are_written_as_python_writes_them(javascript):
 
 
 def test_bounds_leave_alone_what_rounding_may_have_made(javascript):
-    """A margin of some ulps wins nothing, and a proof whose room is within rounding proves nothing;
-    a millionth is enough for both.
-    """
+    """Some ulps win and prove nothing; a millionth does both."""
     rng = np.random.default_rng(1)
     W, d = rng.normal(size=(6, 8)), 8
     W[5] = W[:5].mean(axis=0)

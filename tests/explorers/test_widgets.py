@@ -21,13 +21,10 @@ from softgeom.explorers import (
 TRIANGLE = [[0, 2], [-2, -1], [2, -1]]
 
 
-def test_the_default_shows_an_unargmaxable_class():
+def test_verdicts_follow_the_weights():
     explorer = SoftmaxExplorer()
     assert explorer.verdicts["verdict"].tolist() == ["argmaxable"] * 3 + ["unargmaxable"]
     assert explorer.rankings == count_regions(4, 2, bias=False)
-
-
-def test_verdicts_follow_the_weights():
     explorer = SoftmaxExplorer([*TRIANGLE, [0, 0]])
     explorer.W = [*TRIANGLE, [0, -2]]
     assert set(explorer.verdicts["verdict"]) == {"argmaxable"}
@@ -41,10 +38,8 @@ def test_verdicts_follow_the_weights():
     assert explorer.verdicts["verdict"].tolist()[3] == "argmaxable"
 
 
-def test_the_browser_s_messages_pass_the_same_gate():
-    """`set_state` is what a message of the browser ends in; weights and biases may change
-    together.
-    """
+def test_the_browser_s_messages_pass_the_same_gate_and_classes_change_together():
+    """`set_state` is what a message of the browser ends in."""
     explorer = SoftmaxExplorer(TRIANGLE)
     explorer.set_state({"W": [*TRIANGLE, [0, 0.5]], "b": [0, 0, 0, 1]})
     assert explorer.W.shape == (4, 2)
@@ -52,9 +47,6 @@ def test_the_browser_s_messages_pass_the_same_gate():
     with pytest.raises(ValueError, match="NaN"):
         explorer.set_state({"W": [[None, 1], [0, 1], [1, 1], [2, 2]]})
     assert explorer.W.shape == (4, 2)
-
-
-def test_the_number_of_classes_changes_with_all_that_depends_on_it():
     explorer = SoftmaxExplorer(TRIANGLE, b=[0, 1, 2], names=["a", "b", "c"])
     with pytest.raises(ValueError, match="one entry per class"):
         explorer.W = [[0, 1], [1, 0]]
@@ -63,7 +55,7 @@ def test_the_number_of_classes_changes_with_all_that_depends_on_it():
     assert explorer.b is None
 
 
-def test_the_state_sent_to_the_browser_is_plain_json():
+def test_the_state_sent_to_the_browser_is_plain_json_and_read_only():
     for widget in (SoftmaxExplorer(b=[0, 0, 0, 1]), AttentionExplorer(), HardmaxExplorer()):
         json.dumps(
             widget.get_state(
@@ -71,9 +63,6 @@ def test_the_state_sent_to_the_browser_is_plain_json():
             ),
             allow_nan=False,
         )
-
-
-def test_arrays_cannot_be_changed_behind_the_browser_s_back():
     with pytest.raises(ValueError, match="read-only"):
         SoftmaxExplorer().W[0, 0] = 7
 

@@ -7,11 +7,20 @@ from softgeom.hardmax.baselines import HASH_BITS, _phrases, _weighted, fit_bag_o
 from softgeom.hardmax.reviews import Bags, tokenise
 
 
-def test_baselines_learn_planted_words(planted):
+def test_the_bag_of_words_learns_planted_words_and_reads_a_mean(planted):
     model = fit_bag_of_words(planted["bags"], planted["labels"], len(planted["vocabulary"]))
     assert ((model.logits(planted["test_bags"]) > 0) == (planted["test_labels"] == 1)).mean() > 0.85
     strongest = planted["vocabulary"][np.argsort(-np.abs(model.weights))[: len(planted["planted"])]]
     assert set(strongest) == planted["planted"]
+    model = fit_bag_of_words(planted["bags"], planted["labels"], len(planted["vocabulary"]))
+    bags = planted["test_bags"][:20]
+    weights = bags.counts / bags.counts.sum(1)[:, None]
+    np.testing.assert_allclose(
+        model.logits(bags), (weights * model.weights[bags.words]).sum(1) + model.bias, rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        model.logits(Bags(bags.words, 3 * bags.counts)), model.logits(bags), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("between", ["", "very "])
@@ -29,12 +38,15 @@ def test_the_teacher_sees_runs_of_two_and_three_words(between):
     assert ((teacher.probabilities(tokens) > 0.5) == labels).all()
 
 
-def test_phrases_stay_within_reviews():
+def test_phrases_stay_within_reviews_and_rows_have_length_one():
     there = _phrases(
         tokenise(["aa bb cc", "dd", "aa aa", "cc dd aa bb"], lexicon := {}), len(lexicon)
     )
     np.testing.assert_array_equal(there.sum(1), [6, 1, 2, 9])  # distinct words, pairs and triples
     assert there[[0]].multiply(there[[3]]).sum() == 4  # aa, bb, cc and "aa bb"
+    tokens = tokenise(["good film good plot", "film", "bad bad bad"], lexicon := {})
+    X = _weighted(_phrases(tokens, len(lexicon)), np.linspace(1, 2, 1 << HASH_BITS))
+    np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(1)), 1.0, rtol=1e-6)
 
 
 def test_the_teacher_finds_the_optimum(planted):
@@ -48,21 +60,3 @@ def test_the_teacher_finds_the_optimum(planted):
     )
     at_zero = 30.0 * (X.T @ (0.5 - planted["labels"]))
     assert np.linalg.norm(gradient) < 0.02 * np.linalg.norm(at_zero)
-
-
-def test_the_bag_of_words_reads_a_mean(planted):
-    model = fit_bag_of_words(planted["bags"], planted["labels"], len(planted["vocabulary"]))
-    bags = planted["test_bags"][:20]
-    weights = bags.counts / bags.counts.sum(1)[:, None]
-    np.testing.assert_allclose(
-        model.logits(bags), (weights * model.weights[bags.words]).sum(1) + model.bias, rtol=1e-5
-    )
-    np.testing.assert_allclose(
-        model.logits(Bags(bags.words, 3 * bags.counts)), model.logits(bags), rtol=1e-5
-    )
-
-
-def test_rows_of_the_teacher_have_length_one():
-    tokens = tokenise(["good film good plot", "film", "bad bad bad"], lexicon := {})
-    X = _weighted(_phrases(tokens, len(lexicon)), np.linspace(1, 2, 1 << HASH_BITS))
-    np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(1)), 1.0, rtol=1e-6)

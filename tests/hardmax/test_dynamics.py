@@ -1,6 +1,4 @@
-"""The step against the literal formula, its invariances, its soft version; arguments that must be
-refused.
-"""
+"""The step against the literal formula, its invariances, its soft version."""
 
 import subprocess
 import sys
@@ -43,23 +41,14 @@ def grid_input(seed, n=60):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_step_is_the_literal_formula(d, seed):
     Z, A, alpha = random_input(seed, d)
     np.testing.assert_allclose(hardmax_step(Z, A, alpha), literal_step(Z, A, alpha), atol=1e-12)
 
 
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
-def test_ties_on_a_grid_follow_the_literal_formula(seed):
-    Z = grid_input(seed)
-    np.testing.assert_allclose(
-        hardmax_step(Z, np.eye(2), 1.0), literal_step(Z, np.eye(2), 1.0), atol=1e-12
-    )
-
-
 @given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 3, 4]), scale=st.floats(1e-6, 1e6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_rotation_scaling_and_permutation_commute_with_the_step(seed, d, scale):
     Z, A, alpha = random_input(seed, d)
     rng = np.random.default_rng(seed + 1)
@@ -87,7 +76,7 @@ def test_the_tie_tolerance_is_relative():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_counts_are_repeated_rows(seed):
     Z = grid_input(seed)  # ties: there the multiplicities matter
     counts = np.random.default_rng(seed).integers(1, 4, len(Z))
@@ -173,16 +162,13 @@ def test_gradient_holds_the_argmax_fixed(d):
     assert torch.autograd.gradcheck(eight_layers, inputs)
 
 
-def test_limit_counts_no_follower_twice():
+def test_limits_count_no_follower_twice_and_say_when_cut_short():
     # Token 4 ties between tokens 0 and 1 for ever; token 5 follows token 0 and reaches it, to
     # rounding, long before token 4 is at its limit.
     Z = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0], [1e-3, 0.0], [0.9, 0.9]])
     end = limit(Z, np.eye(2), 1.0)
     assert end.converged
     np.testing.assert_allclose(end.points[4], [1.0, 0.0], atol=1e-12)
-
-
-def test_a_limit_cut_short_says_so():
     Z, A, alpha = random_input(7, 2, n=20)
     cut = limit(Z, A, alpha, max_layers=3)
     assert (cut.layers, cut.converged) == (3, False)

@@ -48,22 +48,19 @@ def test_summary_counts_each_failure_under_its_statement(rng):
     assert bad["theorem_holds"] == 0
 
 
-def test_the_step_equals_its_equations(rng):
+def test_the_step_equals_its_equations_and_approaches(rng):
     error, shortfall = ensembles.compare_steps(rng, batches=5)
     assert error < 1e-12
     assert shortfall < 1e-11
+    distance = ensembles.approach(rng, 1.0, sets=3, tokens=10, layers=20)
+    assert distance.shape == (21, 3)
+    assert (distance[0] == 1).all()
+    assert distance[-1].max() < 1e-2
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 3.0])
 def test_followers_keep_the_pace(rng, alpha):
     assert ensembles.pace_of_followers(rng, alpha) < 1e-6
-
-
-def test_approach_starts_at_one_and_falls(rng):
-    distance = ensembles.approach(rng, 1.0, sets=3, tokens=10, layers=20)
-    assert distance.shape == (21, 3)
-    assert (distance[0] == 1).all()
-    assert distance[-1].max() < 1e-2
 
 
 def test_kinds_of_matrices_are_what_they_are_called(rng):

@@ -1,6 +1,4 @@
-"""Anatomy of reviews and the deletion tests: exact identities, and a model whose explanation is
-known.
-"""
+"""Anatomy of reviews and deletion: identities, and a model with a known explanation."""
 
 import numpy as np
 import pytest
@@ -49,14 +47,11 @@ def test_distance_to_the_limit_is_the_rate(planted, trained):
     assert 1 <= found.clusters < found.words
 
 
-def test_choose_takes_the_largest_and_never_padding():
+def test_words_are_chosen_deleted_and_isolated():
     scores = np.array([[3.0, 9.0, 1.0, 99.0], [1.0, 2.0, 3.0, 4.0]])
     counts = np.array([[1, 1, 2, 0], [1, 1, 1, 1]])
     marked = faithfulness.choose(scores, np.array([2, 3]), counts)
     np.testing.assert_array_equal(marked, [[True, True, False, False], [False, True, True, True]])
-
-
-def test_deleting_and_isolating_words():
     bags = Bags(np.array([[5, 6, 7]], np.int32), np.array([[1, 2, 1]], np.float32))
     marked = np.array([[False, True, False]])
     left, alone = bags.without(marked), bags.without(~marked)

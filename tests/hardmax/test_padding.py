@@ -1,6 +1,4 @@
-"""Padding decides nothing, however a processor rounds: with products whose entries are off by a few
-units of rounding, padded input gives what the words alone give.
-"""
+"""Padding decides nothing, however a processor rounds."""
 
 import numpy as np
 import pytest
@@ -58,7 +56,7 @@ def gradients(Z, counts, layers):
 
 
 @given(seed=st.integers(0, 10**6), d=SIZES, kind=TYPES, layers=st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_gradient_goes_to_padding(seed, d, kind, layers):
     Z, counts = padded(seed, d, kind)
     with RoughProducts(seed):
@@ -77,7 +75,7 @@ def test_no_gradient_goes_to_padding(seed, d, kind, layers):
     kind=TYPES,
     garbage=st.sampled_from([0.0, 1e6, float("inf"), float("nan")]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_layer_of_padded_words_is_the_layer_of_the_words(seed, d, kind, garbage):
     Z, counts = padded(seed, d, kind, garbage)
     eye = torch.eye(d, dtype=kind)
@@ -95,16 +93,8 @@ def test_the_layer_of_padded_words_is_the_layer_of_the_words(seed, d, kind, garb
     assert torch.equal(led[:, :WORDS], leaders(Z[:, :WORDS], eye, counts=counts[:, :WORDS]))
 
 
-def test_tolerances_below_rounding_never_leave_a_word_without_a_goal():
-    for seed in range(30):
-        Z, counts = padded(seed, 8, torch.float64)
-        with RoughProducts(seed):
-            state = hardmax_step(Z, torch.eye(8).double(), 1.0, counts=counts, tol=0.0)
-        assert state.isfinite().all()
-
-
 @given(seed=st.integers(0, 10**6), d=SIZES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_soft_layer_gives_padding_no_weight(seed, d):
     Z, counts = padded(seed, d, torch.float64)
     eye = torch.eye(d, dtype=torch.float64)

@@ -16,7 +16,7 @@ def test_clean_drops_what_is_not_a_word():
     assert prepare.clean("bad<br />film") == ["bad", "film"]  # a tag separates words
 
 
-def test_bag_counts_distinct_words_in_order_of_appearance():
+def test_bag_counts_distinct_words_and_marks_reviews_without_any():
     lexicon = {}
     tokens = prepare.tokenise(["good film good plot", "the plot", "bad the", "good"], lexicon)
     vocabulary, numbers = prepare.build_vocabulary(tokens, lexicon, least=1)
@@ -28,9 +28,6 @@ def test_bag_counts_distinct_words_in_order_of_appearance():
     short = prepare.bag(tokens, numbers, length=3)  # "good film good": the fourth word is cut off
     np.testing.assert_array_equal(short.counts[0], [2, 1])
     np.testing.assert_array_equal(bags.matrix(4).toarray().sum(1), bags.counts.sum(1))
-
-
-def test_a_review_without_known_words_is_marked_empty():
     lexicon = {}
     tokens = prepare.tokenise(["good film", "the of 123", "!!!"], lexicon)
     bags = prepare.bag(tokens, prepare.build_vocabulary(tokens, lexicon, least=1)[1])

@@ -1,6 +1,4 @@
-"""Training: what must be learnt on planted words, alpha on its way, seeds, and targets that must be
-refused.
-"""
+"""Training: planted words, alpha on its way, seeds, targets that must be refused."""
 
 import warnings
 
@@ -109,13 +107,10 @@ def test_training_refuses_bad_targets(tiny, model_of, targets, message):
         fit(model_of(Recipe()), tiny, targets)
 
 
-def test_training_refuses_empty_reviews(tiny, model_of):
+def test_training_refuses_empty_reviews_and_unknown_starts(tiny, model_of):
     empty = Bags(tiny.words, np.where(np.arange(6)[:, None] == 2, 0, tiny.counts))
     with pytest.raises(ValueError, match="1 reviews hold no known word"):
         fit(model_of(Recipe()), empty, np.array([0, 1, 0, 1, 0, 1]))
-
-
-def test_unknown_starts_are_refused(tiny):
     with pytest.raises(ValueError, match="Unknown start"):
         train(Recipe(start="zero"), tiny, np.array([0, 1, 0, 1, 0, 1]), 40)
     with pytest.raises(ValueError, match="needs a weight for each word"):

@@ -1,6 +1,4 @@
-"""The Llama-type model: against transformers' own Llama, its published continuation, and its file
-format.
-"""
+"""The Llama-type model against transformers', its continuation, its file format."""
 
 import re
 from types import SimpleNamespace

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,13 +12,13 @@ TEXT = (
 TOKENIZER = train_tokenizer(TEXT, 320)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=st.text(max_size=200))
-def test_every_text_round_trips(text: str) -> None:
+def test_every_text_round_trips(text):
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == text
 
 
-def test_long_texts_lose_nothing_where_they_are_cut() -> None:
+def test_long_texts_lose_nothing_where_they_are_cut():
     text = (
         "".join(f"line {i} without end " + ("\n" if i % 7 == 0 else "") for i in range(9000))
         + "x" * 50_000
@@ -28,43 +26,34 @@ def test_long_texts_lose_nothing_where_they_are_cut() -> None:
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == text
 
 
-def test_merges_are_learned_and_deterministic() -> None:
+def test_merges_are_learned_and_the_same_when_loaded(tmp_path):
     again = train_tokenizer(TEXT, 320)
     assert len(again) == len(TOKENIZER) <= 320
     assert again.strings() == TOKENIZER.strings()
     assert " the" in TOKENIZER.strings()
     assert len(TOKENIZER.encode(TEXT)) < len(TEXT) / 3
-
-
-def test_the_end_token_ends_and_is_never_part_of_text() -> None:
     assert TOKENIZER.end not in TOKENIZER.encode(TEXT)
     assert TOKENIZER.decode([TOKENIZER.end]) == "<|end|>"
-
-
-def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
     TOKENIZER.save(tmp_path / "tokenizer.json")
     loaded = BytePairTokenizer.load(tmp_path / "tokenizer.json")
     assert np.array_equal(loaded.encode(TEXT), TOKENIZER.encode(TEXT))
 
 
-def test_windows_cover_each_prediction_once() -> None:
+def test_windows_cover_each_prediction_once_and_bad_input_gets_a_sentence():
     tokens = np.arange(101, dtype=np.int32)
     cut = windows(tokens, 10)
     assert cut.shape == (10, 11)
     assert np.array_equal(cut[:, 1:].ravel(), tokens[1:])
     assert np.array_equal(windows(tokens, 10, 2)[:, 0], [0, 90])
-
-
-@pytest.mark.parametrize("tokens", [[], [7], list(range(10))])
-def test_a_corpus_shorter_than_a_window_is_refused(tokens: list[int]) -> None:
-    with pytest.raises(
-        ValueError, match=f"the corpus has {len(tokens)} tokens, one window needs 11"
-    ):
-        windows(np.array(tokens, dtype=np.int32), 10)
-
-
-def test_bad_input_gets_a_sentence() -> None:
     with pytest.raises(ValueError, match="at least 257"):
         train_tokenizer(TEXT, 256)
     with pytest.raises(ValueError, match="corpus is empty"):
         train_tokenizer("  \n", 300)
+
+
+@pytest.mark.parametrize("tokens", [[], [7], list(range(10))])
+def test_a_corpus_shorter_than_a_window_is_refused(tokens):
+    with pytest.raises(
+        ValueError, match=f"the corpus has {len(tokens)} tokens, one window needs 11"
+    ):
+        windows(np.array(tokens, dtype=np.int32), 10)

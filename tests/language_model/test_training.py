@@ -1,6 +1,5 @@
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,7 +38,7 @@ def run(tiny: GPTConfig, corpus: Corpus, config: TrainingConfig, **options):
     return train(GPT(tiny, seed=1), *corpus, config, device="cpu", **options)
 
 
-def test_learns_and_equal_seeds_give_equal_losses_bit_for_bit(tiny, corpus, quick) -> None:
+def test_learns_and_equal_seeds_give_equal_losses_bit_for_bit(tiny, corpus, quick):
     config = replace(quick, steps=60, evaluate_every=60)
     one, two = run(tiny, corpus, config), run(tiny, corpus, config)
     assert one.losses == two.losses
@@ -47,7 +46,7 @@ def test_learns_and_equal_seeds_give_equal_losses_bit_for_bit(tiny, corpus, quic
     assert run(tiny, corpus, replace(config, seed=4)).losses != one.losses
 
 
-def test_lambda_zero_is_the_plain_gpt_bit_for_bit(tiny, corpus, quick) -> None:
+def test_lambda_zero_is_the_plain_gpt_bit_for_bit(tiny, corpus, quick):
     """A loop written here gives the same losses, and so does a penalty with lambda 0."""
     model = GPT(tiny, seed=1)
     matrices = [p for p in model.parameters() if p.ndim >= 2]
@@ -75,7 +74,7 @@ def test_lambda_zero_is_the_plain_gpt_bit_for_bit(tiny, corpus, quick) -> None:
     assert run(tiny, corpus, replace(quick, penalty_weight=5.0), penalty=Spread()).losses != losses
 
 
-def test_batches_are_the_same_for_every_lambda(tiny, corpus, quick) -> None:
+def test_batches_are_the_same_for_every_lambda(tiny, corpus, quick):
     for step in (0, 7):
         batches = [
             draw_batch(corpus[0], replace(quick, penalty_weight=w), tiny.n_ctx, step)
@@ -85,7 +84,7 @@ def test_batches_are_the_same_for_every_lambda(tiny, corpus, quick) -> None:
     assert not torch.equal(draw_batch(corpus[0], quick, 10, 0), draw_batch(corpus[0], quick, 10, 1))
 
 
-def test_a_penalty_is_minimised_and_its_own_parameters_are_trained(tiny, corpus, quick) -> None:
+def test_a_penalty_is_minimised_and_its_own_parameters_are_trained(tiny, corpus, quick):
     weak, strong = Spread(), Spread()
     config = replace(quick, steps=40)
     ignored = run(tiny, corpus, replace(config, penalty_weight=1e-12), penalty=weak)
@@ -99,9 +98,7 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("patience", [0, 3])
-def test_killed_half_way_and_resumed_gives_the_same_losses(
-    tiny, corpus, quick, tmp_path, patience
-) -> None:
+def test_killed_half_way_and_resumed_gives_the_same_losses(tiny, corpus, quick, tmp_path, patience):
     config = replace(quick, penalty_weight=2.0, patience=patience)
     whole = run(tiny, corpus, config, penalty=Spread())
 
@@ -132,7 +129,7 @@ def test_killed_half_way_and_resumed_gives_the_same_losses(
 @pytest.mark.parametrize("harm", ["cut", "empty", "text", "pickle of a list"])
 def test_a_damaged_checkpoint_is_set_aside_and_the_run_starts_again(
     tiny, corpus, quick, tmp_path, caplog, harm
-) -> None:
+):
     whole = run(tiny, corpus, quick)
     checkpoint = tmp_path / "run.checkpoint"
     run(tiny, corpus, quick, checkpoint=checkpoint)
@@ -155,7 +152,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_starts_again(
 
 def test_a_checkpoint_on_a_full_disk_names_it_and_the_last_one_stays(
     tiny, corpus, quick, tmp_path, monkeypatch
-) -> None:
+):
     checkpoint = tmp_path / "run.checkpoint"
     synced = []
 
@@ -173,7 +170,7 @@ def test_a_checkpoint_on_a_full_disk_names_it_and_the_last_one_stays(
     assert run(tiny, corpus, quick, checkpoint=checkpoint).resumed_at == 4
 
 
-def test_a_checkpoint_of_another_configuration_is_refused(tiny, corpus, quick, tmp_path) -> None:
+def test_a_checkpoint_of_another_configuration_is_refused(tiny, corpus, quick, tmp_path):
     checkpoint = tmp_path / "run.checkpoint"
     run(tiny, corpus, quick, checkpoint=checkpoint)
     with pytest.raises(ValueError, match=r"run\.checkpoint belongs to another configuration"):
@@ -183,7 +180,7 @@ def test_a_checkpoint_of_another_configuration_is_refused(tiny, corpus, quick, t
 @pytest.mark.parametrize("broken", ["value", "gradient"])
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_state(
     tiny, corpus, quick, tmp_path, broken
-) -> None:
+):
     calls = 0
 
     def penalty(embeddings: torch.Tensor) -> torch.Tensor:
@@ -212,7 +209,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_state(
     assert all(tensor.isfinite().all() for tensor in state["model"].values())
 
 
-def test_early_stopping_returns_the_best_model(tiny, corpus, quick) -> None:
+def test_early_stopping_returns_the_best_model(tiny, corpus, quick):
     """Validation text that the training text contradicts: every step makes it worse."""
     misleading = (corpus[0], (np.arange(300) * 13 % 29).astype(np.int32))
     config = replace(quick, steps=200, patience=2, learning_rate=3e-2)
@@ -226,7 +223,7 @@ def test_early_stopping_returns_the_best_model(tiny, corpus, quick) -> None:
     )
 
 
-def test_bfloat16_with_compilation_follows_float32(tiny, corpus, quick) -> None:
+def test_bfloat16_with_compilation_follows_float32(tiny, corpus, quick):
     """The paper profile's way on a GPU, small and on the CPU: weights in float32."""
     half = run(
         tiny, corpus, replace(quick, precision="bfloat16", penalty_weight=1.0), penalty=Spread()
@@ -237,7 +234,7 @@ def test_bfloat16_with_compilation_follows_float32(tiny, corpus, quick) -> None:
     assert half.losses != full.losses
 
 
-def test_window_losses_are_the_chain_rule(tiny, corpus) -> None:
+def test_window_losses_are_the_chain_rule(tiny, corpus):
     model = GPT(tiny, seed=1).double()
     cut = windows(corpus[1], tiny.n_ctx, 7)
     found = window_losses(model, cut, batch_size=3)
@@ -252,16 +249,13 @@ def test_window_losses_are_the_chain_rule(tiny, corpus) -> None:
     assert [row.start for row in seen] == [0, 3, 6]
 
 
-def test_learning_rates_rise_then_fall_to_the_final_fraction() -> None:
+def test_learning_rates_rise_then_fall_and_hashes_name_configurations(quick):
     config = TrainingConfig(steps=100, warmup_steps=10, learning_rate=1.0, final_fraction=0.1)
     rates = [learning_rate(config, step) for step in range(100)]
     assert rates[:2] == pytest.approx([0.1, 0.2])
     assert max(rates) == rates[9] == 1.0
     assert rates[-1] == pytest.approx(0.1)
     assert all(a >= b for a, b in pairwise(rates[9:]))
-
-
-def test_hashes_name_configurations(quick) -> None:
     assert configuration_hash(quick, "a") == configuration_hash(replace(quick), "a")
     other = [
         configuration_hash(quick, "b"),
@@ -281,13 +275,13 @@ def test_hashes_name_configurations(quick) -> None:
         ({"steps": 0}, "steps is 0"),
     ],
 )
-def test_bad_configurations_get_a_sentence(change: dict, message: str) -> None:
+def test_bad_configurations_get_a_sentence(change, message):
     with pytest.raises(ValueError, match=message):
         TrainingConfig(**change)
 
 
 @pytest.mark.parametrize("tokens", [[], [3], [3] * 10])
-def test_a_corpus_of_no_or_few_tokens_is_refused(tiny, corpus, quick, tokens) -> None:
+def test_a_corpus_of_no_or_few_tokens_is_refused(tiny, corpus, quick, tokens):
     short = np.array(tokens, dtype=np.int32)
     with pytest.raises(
         ValueError, match=f"training corpus has {len(tokens)} tokens, one window needs 11"
@@ -297,13 +291,13 @@ def test_a_corpus_of_no_or_few_tokens_is_refused(tiny, corpus, quick, tokens) ->
         run(tiny, (corpus[0], short), quick)
 
 
-def test_foreign_tokens_are_refused(tiny, corpus, quick) -> None:
+def test_foreign_tokens_are_refused(tiny, corpus, quick):
     with pytest.raises(
         ValueError, match=r"training corpus holds tokens outside the vocabulary 0\.\.28"
     ):
         run(tiny, (corpus[0] + 5, corpus[1]), quick)
 
 
-def test_nothing_is_left_half_written(tiny, corpus, quick, tmp_path: Path) -> None:
+def test_nothing_is_left_half_written(tiny, corpus, quick, tmp_path):
     run(tiny, corpus, quick, checkpoint=tmp_path / "deep" / "run.checkpoint")
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["run.checkpoint"]

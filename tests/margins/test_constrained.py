@@ -23,10 +23,12 @@ def test_path_ends_at_the_constrained_optimum(start):
     assert all(later <= earlier + 1e-12 for earlier, later in itertools.pairwise(errors))
 
 
-def test_unconstrained_optimum_violates_the_level():
+def test_the_unconstrained_optimum_violates_the_level_and_no_start_may():
     root = scalar.preimages(0.0, PAST, C)
     assert len(root) == 1
     assert scalar.margin(root, PAST, C)[0] < LEVEL
+    with pytest.raises(ValueError, match="start inside"):
+        constrained.barrier_path(np.zeros(2), PAST, C, LEVEL, WEIGHTS)
 
 
 def test_weight_s_squared_and_level_zero_is_the_model_itself():
@@ -41,8 +43,3 @@ def test_weight_s_squared_and_level_zero_is_the_model_itself():
         )
         values.append(relaxed + s**2 * scalar.sequence_log_density(sequence, C, s)[0])
     assert np.ptp(values) < 1e-10  # equal up to a constant
-
-
-def test_start_outside_is_refused():
-    with pytest.raises(ValueError, match="start inside"):
-        constrained.barrier_path(np.zeros(2), PAST, C, LEVEL, WEIGHTS)

@@ -20,7 +20,7 @@ def gradients(penalty: torch.nn.Module) -> tuple[float, torch.Tensor, list[torch
     return value.item(), X.grad, [p.grad for p in penalty.parameters()]
 
 
-def test_the_dose_scales_what_embeddings_feel_and_nothing_else() -> None:
+def test_the_dose_scales_what_embeddings_feel_and_nothing_else():
     value, felt, learned = gradients(EmbeddingPrior(CONFIG, 2))
     assert felt.abs().max() > 0
     for dose in (0.0, 0.25, 1.0):
@@ -31,20 +31,17 @@ def test_the_dose_scales_what_embeddings_feel_and_nothing_else() -> None:
             torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
 
 
-def test_sizes_are_noted_call_by_call() -> None:
+def test_sizes_are_noted_call_by_call_and_a_dose_is_a_share():
     penalty, X = DosedPrior(CONFIG, 2, 1.0, 3), embeddings().detach()
     penalty(X)
     penalty(2 * X)
     rms = X.square().mean().sqrt()
     torch.testing.assert_close(penalty.sizes, torch.stack([rms, 2 * rms, 0 * rms]))
-
-
-def test_a_dose_is_a_share() -> None:
     with pytest.raises(ValueError, match=r"dose is 2.*0 to 1"):
         DosedPrior(CONFIG, 2, 2.0, 1)
 
 
-def test_the_pull_follows_its_path_and_only_changes_sizes() -> None:
+def test_the_pull_follows_its_path_and_only_changes_sizes():
     X = embeddings()
     rms = X.detach().square().mean().sqrt().item()
     pull = SizePull(np.array([rms, rms / np.e, 2 * rms]))
@@ -57,8 +54,5 @@ def test_the_pull_follows_its_path_and_only_changes_sizes() -> None:
     ratio = -X.grad / X.detach()
     assert ratio.min() > 0
     torch.testing.assert_close(ratio, ratio.mean().expand_as(ratio), rtol=1e-4, atol=0)
-
-
-def test_a_path_of_no_size_is_refused() -> None:
     with pytest.raises(ValueError, match="positive"):
         SizePull(np.array([1.0, 0.0]))

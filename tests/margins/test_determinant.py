@@ -18,13 +18,6 @@ def test_regular_matrices_agree_with_slogdet(dtype):
     assert not out.replaced.any()
 
 
-def test_gradient_is_the_inverse_transposed():
-    J = torch.randn(
-        4, 3, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64, requires_grad=True
-    )
-    assert torch.autograd.gradcheck(lambda A: signed_logdet(A).logabsdet, J)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_singular_matrix_gets_a_finite_cap_and_a_finite_gradient(dtype):
     J = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=dtype, requires_grad=True)
@@ -43,14 +36,11 @@ def test_singular_matrix_gets_a_finite_cap_and_a_finite_gradient(dtype):
     )
 
 
-def test_sign_flips_across_the_boundary_and_the_value_is_symmetric():
+def test_sign_flips_across_the_boundary_and_zero_and_nan_are_told():
     t = torch.tensor([0.5, 1e-3, -1e-3, -0.5], dtype=torch.float64)
     out = signed_logdet(torch.diag_embed(torch.stack([t, torch.ones_like(t)], dim=-1)))
     assert out.sign.tolist() == [1.0, 1.0, -1.0, -1.0]
     torch.testing.assert_close(out.logabsdet, t.abs().log(), atol=1e-12, rtol=0)
-
-
-def test_zero_matrix_and_nan():
     zero = signed_logdet(torch.zeros(3, 3))
     assert zero.replaced.item() == 3
     assert torch.isfinite(zero.logabsdet)

@@ -26,7 +26,7 @@ def scores_by_definition(X: torch.Tensor, M: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("rank", [0, 3])
 @pytest.mark.parametrize("coupling", ["free", "positive", "held", "negative"])
-def test_scores_by_definition_for_every_reading(rank: int, coupling: str) -> None:
+def test_scores_by_definition_for_every_reading(rank, coupling):
     prior = make(rank=rank, coupling=coupling)
     X = embeddings()
     assert torch.allclose(
@@ -34,7 +34,7 @@ def test_scores_by_definition_for_every_reading(rank: int, coupling: str) -> Non
     )
 
 
-def test_the_coupling_decides_the_sign_of_the_matrix() -> None:
+def test_the_coupling_decides_the_sign_of_the_matrix():
     positive, negative = (
         torch.linalg.eigvalsh(make(coupling=coupling).coupling_matrix())
         for coupling in ("positive", "negative")
@@ -48,7 +48,7 @@ def test_the_coupling_decides_the_sign_of_the_matrix() -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 3])
-def test_a_held_matrix_is_positive_and_keeps_its_norm(rank: int) -> None:
+def test_a_held_matrix_is_positive_and_keeps_its_norm(rank):
     held, positive = (make(rank=rank, coupling=coupling) for coupling in ("held", "positive"))
     assert torch.allclose(held.coupling_matrix(), positive.coupling_matrix())
     norm = held.coupling_matrix().norm().item()
@@ -59,7 +59,7 @@ def test_a_held_matrix_is_positive_and_keeps_its_norm(rank: int) -> None:
     assert torch.linalg.eigvalsh(held.coupling_matrix()).min() > -1e-12
 
 
-def test_the_penalty_is_the_mean_and_the_quadratic_term_adds_the_residuals() -> None:
+def test_the_penalty_is_a_mean_plus_residuals_or_over_a_stride():
     X = embeddings()
     plain = make()
     assert plain(X).item() == pytest.approx(plain.scores(X).mean().item())
@@ -72,15 +72,12 @@ def test_the_penalty_is_the_mean_and_the_quadratic_term_adds_the_residuals() -> 
     quadratic = make(quadratic=True, noise_scale=0.7)
     expected = plain(X) + energy / (X.shape[0] * X.shape[1]) / (2 * 0.7**2)
     assert quadratic(X).item() == pytest.approx(expected.item(), abs=1e-10)
-
-
-def test_a_stride_averages_over_every_so_many_positions() -> None:
     X = embeddings(T=10)
     every_third = make(stride=3)
     assert every_third(X).item() == pytest.approx(every_third.scores(X)[:, 2::3].mean().item())
 
 
-def test_every_factor_has_a_gradient_and_the_seed_decides_the_start() -> None:
+def test_every_factor_has_a_gradient_and_the_seed_decides_the_start():
     for readings in (
         {},
         {"rank": 0},
@@ -104,6 +101,6 @@ def test_every_factor_has_a_gradient_and_the_seed_decides_the_start() -> None:
         ({"stride": 0}, "stride is 0"),
     ],
 )
-def test_bad_readings_get_a_sentence(readings: dict, message: str) -> None:
+def test_bad_readings_get_a_sentence(readings, message):
     with pytest.raises(ValueError, match=message):
         make(**readings)

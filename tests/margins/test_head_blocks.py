@@ -96,15 +96,6 @@ def test_a_fold_is_an_odd_number_of_real_eigenvalues_above_one():
     assert found["residual"] == 0.5
     assert found["stream"] == 1.5
     assert not margins(torch.diag(torch.tensor([2.0, 3.0])).double())["folded"]
-
-
-@pytest.mark.parametrize("rounding", [-1e-15, 0.0, 1e-15])
-def test_of_opposite_couplings_rounding_does_not_choose_the_sign(rounding):
-    B = torch.diag(torch.tensor([-2.0, 2.0 + rounding, 0.5], dtype=torch.float64))
-    assert margins(B)["coupling"] == pytest.approx(2.0)
-
-
-def test_what_does_not_fit_is_refused():
     heads, x = _case(3, False, True)
     y, n, s = _norm(x, heads)
     with pytest.raises(ValueError, match="from 0 to 8"):
@@ -113,3 +104,9 @@ def test_what_does_not_fit_is_refused():
         head_blocks(heads, y.bfloat16(), n, s, torch.tensor([0]))
     with pytest.raises(ValueError, match="do not fit"):
         HeadWeights(heads.W_Q, heads.W_K[:, :2], heads.W_V, heads.W_O, heads.gamma, False, None)
+
+
+@pytest.mark.parametrize("rounding", [-1e-15, 0.0, 1e-15])
+def test_of_opposite_couplings_rounding_does_not_choose_the_sign(rounding):
+    B = torch.diag(torch.tensor([-2.0, 2.0 + rounding, 0.5], dtype=torch.float64))
+    assert margins(B)["coupling"] == pytest.approx(2.0)

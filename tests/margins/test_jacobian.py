@@ -1,6 +1,4 @@
-"""The closed forms of Appendices A and B against automatic differentiation and against hand
-counts.
-"""
+"""The closed forms of Appendices A and B against autograd and hand counts."""
 
 import numpy as np
 import pytest
@@ -88,13 +86,10 @@ def test_softmax_jacobian_and_covariance_on_a_case_done_by_hand():
     )
 
 
-def test_one_token_has_the_identity_and_no_past():
+def test_one_token_has_the_identity_and_huge_logits_do_not_overflow():
     X, W_Q, W_K, _ = _problem(0, 1, 3, 2)
     np.testing.assert_array_equal(J.attention_jacobian_blocks(X, W_Q, W_K)[0], np.eye(3))
     np.testing.assert_array_equal(J.residual_map(X, W_Q, W_K), X)
-
-
-def test_huge_logits_do_not_overflow():
     X, W_Q, W_K, _ = _problem(1, 5, 3, 2)
     blocks = J.attention_jacobian_blocks(1e4 * X, W_Q, W_K)
     assert np.isfinite(blocks).all()

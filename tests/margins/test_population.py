@@ -1,6 +1,4 @@
-"""Random sequences on the line: exclusion against margins counted one by one, scaling, and the
-association with the density.
-"""
+"""Random sequences on the line: margins one by one, scaling, density."""
 
 import numpy as np
 import pytest
@@ -20,23 +18,17 @@ def test_exclusion_agrees_with_margins_position_by_position():
     assert population.excluded(SEQUENCES, 1.3, "last position").tolist() == last
 
 
-def test_scale_and_coupling_act_only_together():
+def test_scale_and_coupling_act_together_and_negative_ones_exclude_nothing():
     assert np.array_equal(
         population.excluded(1.5 * SEQUENCES, 0.8), population.excluded(SEQUENCES, 0.8 * 1.5**2)
     )
-
-
-def test_negative_coupling_excludes_nothing():
     assert not population.excluded(10 * SEQUENCES, -5.0).any()
     assert population.margins(10 * SEQUENCES, -5.0).min() >= 1.0
 
 
-def test_inside_the_boundary_the_smallest_margin_dominates():
+def test_the_smallest_margin_dominates_inside_the_boundary_alone():
     inside = ~population.excluded(SEQUENCES, 1.0)
     assert population.dominance(SEQUENCES, 1.0)[inside].all()
-
-
-def test_far_beyond_the_boundary_another_position_may_dominate():
     # the third token is far beyond, the fourth closer to the boundary
     sequence = np.array([[-2.0, 2.0, 0.0, 1.05]])
     margins = population.margins(sequence, 1.0)[0]
@@ -55,9 +47,6 @@ def test_association_has_the_sign_of_a_constructed_population():
         population.density_association(SEQUENCES, 1.0, 1.0).low
         < population.density_association(SEQUENCES, 1.0, 1.0).high
     )
-
-
-def test_too_few_sequences_inside_are_named():
     with pytest.raises(ValueError, match="3 sequences are inside"):
         population.density_association(SEQUENCES[:3], -1.0, 1.0)
 

@@ -1,6 +1,4 @@
-"""The generative model: its density against an independent change of variables, its draws against
-its equation.
-"""
+"""The generative model: density by change of variables, draws by its equation."""
 
 import numpy as np
 import pytest
@@ -58,7 +56,7 @@ def test_three_solutions_are_found_where_the_line_folds():
     )
 
 
-def test_values_enter_the_equation():
+def test_values_enter_the_equation_and_noise_must_be_positive():
     rng = np.random.default_rng(4)
     W_Q, W_K = 0.5 * rng.standard_normal((2, 2, 3))
     W_V = rng.standard_normal((3, 3))
@@ -68,9 +66,6 @@ def test_values_enter_the_equation():
     np.testing.assert_allclose(
         prior.token_residual(x, past, W_Q, W_K, W_V), x - W_V @ (a @ past / a.sum()), atol=1e-12
     )
-
-
-def test_noise_scale_must_be_positive():
     with pytest.raises(ValueError, match="must be positive"):
         log_density(np.zeros((2, 1)), ONE, ONE, s=0.0)
     with pytest.raises(ValueError, match="must be positive"):

@@ -1,6 +1,4 @@
-"""Kolmogorov consistency by exact enumeration, and its failure; latent embeddings by quadrature
-against simulation.
-"""
+"""Kolmogorov consistency by enumeration, its failure; latent embeddings by quadrature."""
 
 import numpy as np
 import pytest

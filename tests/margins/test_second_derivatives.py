@@ -1,6 +1,4 @@
-"""Second derivatives of the log-barrier: against a barrier written with torch.linalg alone,
-gradgradcheck, and under vmap.
-"""
+"""Second derivatives of the log-barrier: torch.linalg alone, gradgradcheck, vmap."""
 
 import pytest
 import torch

@@ -23,9 +23,9 @@ scores = hnp.arrays(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(beta=scores, reading=st.sampled_from(READINGS))
-def test_shares_are_a_distribution_or_undefined(beta: np.ndarray, reading: str) -> None:
+def test_shares_are_a_distribution_or_undefined(beta, reading):
     shares = barrier_shares(beta, reading)
     defined = np.isfinite(shares).all(-1)
     beta = np.where(np.abs(beta) < ROUNDING, 0.0, beta)
@@ -39,9 +39,9 @@ def test_shares_are_a_distribution_or_undefined(beta: np.ndarray, reading: str) 
     assert (shares[defined] >= 0).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(beta=scores, k=st.integers(1, 15))
-def test_concentration_stays_within_its_bounds(beta: np.ndarray, k: int) -> None:
+def test_concentration_stays_within_its_bounds(beta, k):
     shares = barrier_shares(beta, "softmax")
     T = shares.shape[-1]
     size, top = effective_support_size(shares), top_share(shares, k)
@@ -52,7 +52,7 @@ def test_concentration_stays_within_its_bounds(beta: np.ndarray, k: int) -> None
     assert np.allclose(cumulative_shares(shares)[..., -1], 1)
 
 
-def test_exact_distributions() -> None:
+def test_exact_distributions_and_readings_by_hand():
     equal = np.full(8, 1 / 8)
     assert effective_support_size(equal) == pytest.approx(8)
     assert top_share(equal, 5) == pytest.approx(5 / 8)
@@ -62,16 +62,13 @@ def test_exact_distributions() -> None:
     uneven = np.array([0.5, 0.25, 0.125, 0.125])
     assert effective_support_size(uneven) == pytest.approx(2**1.75)
     assert cumulative_shares(uneven[::-1]) == pytest.approx([0.5, 0.75, 0.875, 1])
-
-
-def test_the_three_readings_by_hand() -> None:
     beta = np.log([2.0, 1.0, 0.5])
     assert barrier_shares(beta, "positive") == pytest.approx([1, 0, 0])
     assert barrier_shares(beta, "softmax") == pytest.approx(np.array([4, 2, 1]) / 7)
     assert barrier_shares(beta, "absolute") == pytest.approx([0.5, 0, 0.5])
 
 
-def test_no_positive_score_is_a_result_and_not_zero_over_zero() -> None:
+def test_no_pressure_is_a_result_and_shares_ignore_a_common_shift():
     beta = np.array([[-1.0, -2.0], [1.0, -2.0]])
     shares = barrier_shares(beta, "positive")
     assert np.isnan(shares[0]).all()
@@ -79,19 +76,13 @@ def test_no_positive_score_is_a_result_and_not_zero_over_zero() -> None:
     assert np.isnan(effective_support_size(shares)[0])
     assert np.isnan(top_share(shares)[0])
     assert effective_support_size(shares)[1] == pytest.approx(1)
-
-
-def test_rounding_errors_are_no_pressure() -> None:
     assert np.isnan(barrier_shares([1e-15, -3.0], "positive")).all()
     assert barrier_shares([1e-15, -3.0], "absolute") == pytest.approx([0, 1])
-
-
-def test_softmax_shares_ignore_a_common_shift_and_survive_large_scores() -> None:
     beta = np.array([0.0, -1.0, -2.5])
     assert barrier_shares(beta + 5000, "softmax") == pytest.approx(barrier_shares(beta, "softmax"))
 
 
-def test_negative_coupling_puts_the_softmax_shares_on_the_positions_without_a_past() -> None:
+def test_negative_coupling_puts_the_softmax_shares_on_the_positions_without_a_past():
     """Scores of 0 without a past, -8 elsewhere: few support tokens, without any barrier."""
     beta = np.full(512, -8.0)
     beta[:2] = 0
@@ -101,14 +92,14 @@ def test_negative_coupling_puts_the_softmax_shares_on_the_positions_without_a_pa
     assert set(support_tokens(beta, 2)) == {0, 1}
 
 
-def test_support_tokens_are_the_largest_scores_earlier_first() -> None:
+def test_support_tokens_are_the_largest_scores_earlier_first():
     assert support_tokens([1.0, 3.0, 3.0, 2.0], 3).tolist() == [1, 2, 3]
     assert support_tokens([[0.0, 1.0], [5.0, 1.0]]).tolist() == [[1], [0]]
     # Many ties: an unstable sort would shuffle them.
     assert support_tokens(np.tile([1.0, 2.0], 200), 5).tolist() == [1, 3, 5, 7, 9]
 
 
-def test_rank_correlation_against_scipy() -> None:
+def test_rank_correlation_against_scipy():
     rng = np.random.default_rng(3)
     x = rng.integers(0, 6, (40, 5)).astype(float)  # with ties
     y = x + rng.normal(size=x.shape)
@@ -118,7 +109,7 @@ def test_rank_correlation_against_scipy() -> None:
     assert np.isnan(found[4])
 
 
-def test_bad_input_gets_a_sentence() -> None:
+def test_bad_input_gets_a_sentence():
     with pytest.raises(ValueError, match="choose one of positive, softmax, absolute"):
         barrier_shares([1.0], "sum")
     with pytest.raises(ValueError, match="must be finite"):

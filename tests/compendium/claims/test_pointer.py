@@ -28,17 +28,8 @@ def test_a_sentence_is_found_however_it_is_broken():
     assert (found.start, found.length, times) == (plain.find(words), len(words), 1)
     assert found.digest == hashlib.sha256(words.encode()).hexdigest()[:16]
     assert found.holds
-    assert claims.sentence(found) == "It holds for all ﬁelds, that is: 1 < 2 — with hy- phens."
-
-
-def test_a_pointer_past_the_end_is_noticed():
-    found, _ = claims.find("007", "The end. İt holds for all.")
-    last = Pointer("007", found.start, 100, found.digest)
-    assert not last.holds
-
-
-def test_how_often_it_occurs_is_said():
     assert claims.find("007", "holds for all")[1] == 2
+    assert claims.sentence(found) == "It holds for all ﬁelds, that is: 1 < 2 — with hy- phens."
 
 
 @pytest.mark.parametrize(
@@ -57,13 +48,10 @@ def test_what_cannot_be_found_is_one_sentence(sentence, message):
         claims.find("007", sentence)
 
 
-def test_a_paper_that_is_not_here_is_named():
+def test_a_paper_or_folder_that_is_not_here_is_named(monkeypatch):
     with pytest.raises(FileNotFoundError, match="paper 008 is not here: set SOFTGEOM_PAPERS"):
         claims.find("008", "x")
     assert not pointer.has("008")
-
-
-def test_a_folder_that_does_not_exist_is_named(monkeypatch):
     monkeypatch.setenv("SOFTGEOM_PAPERS", "nowhere")
     with pytest.raises(FileNotFoundError, match="'nowhere'"):
         claims.papers_dir()

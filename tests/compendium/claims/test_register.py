@@ -88,11 +88,8 @@ def test_every_fault_of_a_file_is_one_sentence(entry, write, fields, message):
     assert any(fault.startswith(message) for fault in faults), faults
 
 
-def test_an_id_stands_once(entry, write):
+def test_an_id_and_a_key_stand_once(entry, write):
     assert claims.read(write(entry, entry))[1] == ["003.yaml, 003-figure-1: duplicate id"]
-
-
-def test_a_key_stands_once(entry, write):
     path = write(entry) / "003.yaml"
     path.write_text(path.read_text().replace("  place:", "  kind: ours\n  place:"))
     assert "duplicate key 'kind'" in claims.read(path.parent)[1][0]
@@ -101,11 +98,6 @@ def test_a_key_stands_once(entry, write):
 def test_what_is_no_yaml_is_named(tmp_path):
     (tmp_path / "003.yaml").write_text("claims: [", encoding="utf-8")
     assert claims.read(tmp_path)[1][0].startswith("003.yaml: is not valid YAML")
-
-
-def test_an_unknown_claim_is_answered_with_those_near_it(entry, write):
-    with pytest.raises(ValueError, match="'003-figure-2'; near it are 003-figure-1"):
-        claims.load(write(entry))["003-figure-2"]
 
 
 def test_an_edited_register_is_read_again(entry, write):

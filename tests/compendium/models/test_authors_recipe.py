@@ -1,6 +1,4 @@
-"""The authors' recipe: their preparation of reviews, splits without overlap, a watched training,
-and comparisons at equal loss.
-"""
+"""The authors' recipe: reviews, splits, a watched training, equal loss."""
 
 import numpy as np
 import pandas as pd

@@ -1,6 +1,4 @@
-"""Reading groups, gaps and shifts on small layers whose answers can be computed by hand; no network
-and no Chinese font is needed.
-"""
+"""Reading groups, gaps and shifts on small layers computed by hand."""
 
 import numpy as np
 import pandas as pd
@@ -17,9 +15,7 @@ from softgeom.bottleneck import SoftmaxLayer
 
 @pytest.fixture
 def read():
-    """Three classes, one of them a blank; class 2 lags class 1 by 0.5 on its own picture and by 2
-    on the other's.
-    """
+    """Three classes, one a blank; class 2 lags class 1 by 0.5 on its own picture, else by 2."""
     layer = SoftmaxLayer(np.eye(3), np.zeros(3), ["", "a", "b"])
     features = [np.array([[3.0, 2.0, 0.0], [0.0, 4.0, 2.0]]), np.array([[0.0, 1.0, 0.5]])]
     table = pd.DataFrame(

@@ -1,6 +1,4 @@
-"""Tables of notebook 35 on small models: right sizes, right names, and nulls beside every
-number.
-"""
+"""Tables of notebook 35 on small models: sizes, names, nulls beside every number."""
 
 import pytest
 import torch

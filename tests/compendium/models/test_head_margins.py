@@ -1,6 +1,4 @@
-"""Heads of whole models: the weights reach the formula the right way round, and sums by head are
-sums.
-"""
+"""Heads of whole models: weights reach the formula the right way round."""
 
 from dataclasses import replace
 

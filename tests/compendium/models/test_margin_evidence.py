@@ -1,6 +1,4 @@
-"""From runs to evidence: paired over seeds, gains on made-up losses, concentration on made-up
-scores, the windows that a run has read.
-"""
+"""From runs to evidence: pairs, gains, concentration, windows."""
 
 import numpy as np
 import pandas as pd
@@ -22,9 +20,7 @@ NOISE = [Perturbation("noise", "absolute", 1, 0.5), Perturbation("noise", "absol
 
 
 def losses(extra):
-    """Clean loss 3 + seed, perturbed 1 and 2 nats more, plus what `extra` says of a weight and a
-    seed.
-    """
+    """Clean 3 + seed, perturbed 1 and 2 nats more, plus `extra` of a weight and a seed."""
     return {
         run.key: np.add.outer([0, 1, 2 + extra(run.penalty_weight, run.seed)], np.full(4, 3.0))
         + run.seed

@@ -9,9 +9,7 @@ from compendium.models.ngrams import NGramTable
 
 
 def by_dictionaries(training, d_vocab, order, kneser_ney):
-    """p(w | context) from counted tuples, by recursion: the formulas of the module and nothing
-    else.
-    """
+    """p(w | context) from counted tuples, by recursion."""
     raw = {
         k: Counter(
             tuple(row[i : i + k]) for row in training.tolist() for i in range(len(row) - k + 1)
@@ -54,24 +52,6 @@ def test_agrees_with_the_formulas_written_with_dictionaries(order, kneser_ney):
         for t in range(1, len(row)):
             context = tuple(row[max(0, t - order + 1) : t])
             assert found[t - 1] == pytest.approx(np.log(probability(row[t], context)), abs=1e-12)
-
-
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_probabilities_of_all_continuations_sum_to_one(order):
-    training = np.random.default_rng(1).integers(0, 5, (9, 8))
-    table = NGramTable(training, 6, order, kneser_ney=True)
-    for start in ([0, 1], [4, 4], [5, 5]):
-        rows = np.array([[*start, w] for w in range(6)])
-        assert np.exp(table.log_probabilities(rows)[:, -1]).sum() == pytest.approx(1.0, abs=1e-12)
-
-
-def test_a_longer_table_profits_from_structure():
-    cycle = np.tile([0, 1, 2, 0, 2, 1], 40).reshape(
-        -1, 12
-    )  # after two tokens the third is certain, after one it is not
-    perplexities = [NGramTable(cycle, 3, order).perplexity(cycle) for order in (1, 2, 3)]
-    assert perplexities[0] > perplexities[1] > perplexities[2]
-    assert perplexities[2] < 1.3
 
 
 @pytest.mark.parametrize(

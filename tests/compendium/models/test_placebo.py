@@ -116,13 +116,10 @@ def test_no_effect_is_found_where_there_is_none_and_dead_levels_are_not_asked():
     assert (none["levels"], none["gain"]) == (0, None)
 
 
-def test_levels_live_while_the_models_without_penalty_beat_unigrams():
+def test_levels_live_while_models_beat_unigrams_and_ratios_are_within_a_seed():
     _, losses = made(0.0)
     losses = {key: found + np.array([0, 0, 0, 3, 3])[:, None] for key, found in losses.items()}
     assert placebo.living_multiples(losses, MULTIPLES, np.exp(4)) == {"noise": [0.5]}
-
-
-def test_ratios_are_taken_within_a_seed():
     runs, _ = made(0.0)
     runs["perplexity"] = runs["seed"] * np.where(runs["arm"] == "penalty 0.5", 1.1, 1.0)
     row = placebo.ratios(runs, ["perplexity"], PAIRS).iloc[1]

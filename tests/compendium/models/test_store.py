@@ -21,7 +21,7 @@ def processed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_model_comes_back_as_it_was(tiny, tmp_path, tied, dtype) -> None:
+def test_a_model_comes_back_as_it_was(tiny, tmp_path, tied, dtype):
     model = GPT(replace(tiny, tie_embeddings=tied), seed=8).to(dtype)
     save_model(tmp_path / "m", model)
     loaded = load_model(tmp_path / "m")
@@ -30,7 +30,7 @@ def test_a_model_comes_back_as_it_was(tiny, tmp_path, tied, dtype) -> None:
     assert torch.equal(loaded(tokens), model(tokens))
 
 
-def test_weights_of_another_configuration_are_refused(tiny, tmp_path) -> None:
+def test_weights_of_another_configuration_are_refused(tiny, tmp_path):
     save_model(tmp_path / "m", GPT(tiny))
     weights = load_file(tmp_path / "m" / "model.safetensors")
     weights["W_U"] = torch.zeros(30, 12)
@@ -39,7 +39,7 @@ def test_weights_of_another_configuration_are_refused(tiny, tmp_path) -> None:
         load_model(tmp_path / "m")
 
 
-def test_the_name_means_the_model_trained_last(tiny, quick, monkeypatch) -> None:
+def test_the_name_means_the_model_trained_last(tiny, quick, monkeypatch):
     source = corpora.Source("test text", "local")
     encoded = load_encoded("imdb", 270, text=corpora.Text(TEXT * 3, TEXT * 3, TEXT, source))
     sizes = replace(tiny, d_vocab=len(encoded.tokenizer))
@@ -58,12 +58,7 @@ def test_the_name_means_the_model_trained_last(tiny, quick, monkeypatch) -> None
         trained_gpt("gpt", "default", encoded, sizes, replace(quick, seed=3))
 
 
-def test_a_missing_model_names_the_notebook() -> None:
-    with pytest.raises(FileNotFoundError, match="01_language_models"):
-        load_trained("gpt", "smoke")
-
-
-def test_a_corpus_is_encoded_once(monkeypatch) -> None:
+def test_a_corpus_is_encoded_once(monkeypatch):
     source = corpora.Source("test text", "local")
     text = corpora.Text(TEXT * 3, TEXT, TEXT, source)
     first = load_encoded("imdb", 280, characters=500, text=text)
@@ -76,7 +71,7 @@ def test_a_corpus_is_encoded_once(monkeypatch) -> None:
         load_encoded("imdb", 280, characters=501, text=text)
 
 
-def test_an_empty_part_is_refused() -> None:
+def test_an_empty_part_is_refused():
     text = corpora.Text(TEXT, "", TEXT, corpora.Source("test text", "local"))
     with pytest.raises(ValueError, match="the validation part of imdb is empty"):
         load_encoded("imdb", 280, text=text)

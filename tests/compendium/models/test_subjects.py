@@ -15,10 +15,15 @@ def _subject() -> Subject:
     return Subject("tiny", model, tokenizer, Source("tiny", "computed"))
 
 
-def test_reading_is_cut_by_the_context():
+def test_reading_and_windows_are_cut_by_the_context():
     subject = _subject()
     assert subject.read("a rose is a rose").shape == (1, 6)
     assert subject.tokenizer.decode(subject.read("a")[0].tolist()) == "a"
+    subject = _subject()
+    found = subject.windows("a rose is a rose is a rose " * 9, 50, 4)
+    assert found.shape == (4, 7)
+    assert found.dtype == torch.long
+    assert subject.start == subject.tokenizer.end
 
 
 def test_texts_continue_the_prompt_and_differ_by_seed():
@@ -46,14 +51,6 @@ def test_next_tokens_come_with_the_frequencies_of_the_softmax():
     )
     hot = subject.speak(2000, 1, prompt, seed=0, temperature=1e4)[:, -1]
     assert (hot == 7).double().mean() < 0.1
-
-
-def test_a_corpus_is_cut_into_windows_of_the_context_and_the_token_that_follows():
-    subject = _subject()
-    found = subject.windows("a rose is a rose is a rose " * 9, 50, 4)
-    assert found.shape == (4, 7)
-    assert found.dtype == torch.long
-    assert subject.start == subject.tokenizer.end
 
 
 def test_a_released_language_model_is_asked_for_by_name_and_may_be_absent(monkeypatch):

@@ -32,7 +32,7 @@ def run(experiment, folder, **options):
     return sweep.run_experiment(experiment, TOKENS[:600], TOKENS[600:], folder, "cpu", **options)
 
 
-def test_the_grid_varies_lambda_and_seed_only() -> None:
+def test_the_grid_varies_lambda_and_seed_only():
     grid = sweep.penalty_grid(BASE, [0.0, 0.05, 0.25], [0, 1])
     assert [(e.training.seed, e.training.penalty_weight) for e in grid] == [
         (seed, weight) for seed in (0, 1) for weight in (0.0, 0.05, 0.25)
@@ -42,7 +42,7 @@ def test_the_grid_varies_lambda_and_seed_only() -> None:
     assert len({e.key for e in alike}) == 1
 
 
-def test_ablations_change_one_reading_each() -> None:
+def test_ablations_change_one_reading_each_with_seeds_of_its_own():
     names = ("positive coupling", "negative coupling", "quadratic term", "full M")
     found = {e.group: e for e in sweep.ablations(BASE, 0.05, dict.fromkeys(names, 1), stride=2)}
     assert found["positive coupling"].prior == replace(BASE.prior, coupling="positive")
@@ -50,9 +50,6 @@ def test_ablations_change_one_reading_each() -> None:
     assert found["quadratic term"].prior == replace(BASE.prior, quadratic=True)
     assert found["full M"].prior == replace(BASE.prior, rank=0, stride=2)
     assert {e.training.penalty_weight for e in found.values()} == {0.05}
-
-
-def test_a_reading_has_its_own_number_of_seeds_and_a_name_that_is_known() -> None:
     found = sweep.ablations(BASE, 0.05, {"positive coupling": 2, "full M": 0})
     assert [(e.group, e.training.seed) for e in found] == [
         ("positive coupling", 0),
@@ -62,7 +59,7 @@ def test_a_reading_has_its_own_number_of_seeds_and_a_name_that_is_known() -> Non
         sweep.ablations(BASE, 0.05, {"free M": 1})
 
 
-def test_trials_of_the_learning_rate_know_nothing_of_the_penalty() -> None:
+def test_trials_of_the_learning_rate_know_nothing_of_the_penalty():
     trials = sweep.rate_trials(
         replace(BASE, training=replace(BASE.training, penalty_weight=0.5)), [0.1, 0.2], 7
     )
@@ -71,7 +68,7 @@ def test_trials_of_the_learning_rate_know_nothing_of_the_penalty() -> None:
     ] == [(0.1, 7, 0.0), (0.2, 7, 0.0)]
 
 
-def test_lambda_zero_leaves_the_prior_as_it_started(tmp_path) -> None:
+def test_lambda_zero_leaves_the_prior_as_it_started(tmp_path):
     outcome = run(BASE, tmp_path)
     _, prior = sweep.load_experiment(tmp_path, outcome["key"])
     assert torch.equal(prior.W_Q, EmbeddingPrior(BASE.prior, seed=0).W_Q)
@@ -80,7 +77,7 @@ def test_lambda_zero_leaves_the_prior_as_it_started(tmp_path) -> None:
     assert not torch.equal(trained.W_Q, prior.W_Q)
 
 
-def test_a_finished_run_is_read_and_not_trained_again(tmp_path, monkeypatch) -> None:
+def test_a_finished_run_is_read_and_not_trained_again(tmp_path, monkeypatch):
     first = run(BASE, tmp_path)
     monkeypatch.setattr(margin_run, "train", None)
     assert run(BASE, tmp_path) == first
@@ -92,7 +89,7 @@ def test_a_finished_run_is_read_and_not_trained_again(tmp_path, monkeypatch) -> 
     assert set(table["key"]) == {BASE.key}
 
 
-def test_a_diverged_run_is_a_finding(tmp_path, monkeypatch) -> None:
+def test_a_diverged_run_is_a_finding(tmp_path, monkeypatch):
     def diverge(*_, **__):
         raise DivergedError(17, "loss", None)
 
@@ -103,12 +100,12 @@ def test_a_diverged_run_is_a_finding(tmp_path, monkeypatch) -> None:
     assert run(BASE, tmp_path)["diverged_at"] == 17
 
 
-def test_a_missing_run_names_its_notebook(tmp_path) -> None:
+def test_a_missing_run_names_its_notebook(tmp_path):
     with pytest.raises(FileNotFoundError, match="run notebook 23_margin_sweep first"):
         sweep.load_experiment(tmp_path, "0123")
 
 
-def test_window_scores_are_those_of_the_prior_whatever_the_batch(tmp_path) -> None:
+def test_window_scores_are_those_of_the_prior_whatever_the_batch(tmp_path):
     model, prior = sweep.load_experiment(tmp_path, run(BASE, tmp_path)["key"])
     cut = windows(TOKENS[600:], 8, 20)
     scores = sweep.window_scores(model, prior, cut)
@@ -121,7 +118,7 @@ def test_window_scores_are_those_of_the_prior_whatever_the_batch(tmp_path) -> No
     np.testing.assert_allclose(scores, expected.numpy(), atol=1e-12)
 
 
-def test_losses_clean_and_perturbed(tmp_path) -> None:
+def test_losses_clean_and_perturbed(tmp_path):
     key = run(BASE, tmp_path)["key"]
     cut = windows(TOKENS[600:], 8, 6)
     model: GPT = sweep.load_experiment(tmp_path, key)[0]
@@ -141,10 +138,8 @@ class KilledError(Exception):
     pass
 
 
-def test_the_branches_of_the_paper_s_profile_survive_a_kill(tmp_path, monkeypatch) -> None:
-    """Half precision, a full matrix on every other position, early stopping: killed after its first
-    checkpoint, a run goes on to the same end.
-    """
+def test_the_branches_of_the_paper_s_profile_survive_a_kill(tmp_path, monkeypatch):
+    """Half precision, full matrix, stride, early stopping; killed once."""
     half = replace(BASE.training, precision="bfloat16", patience=2, penalty_weight=0.5)
     experiment = replace(BASE, training=half, prior=replace(BASE.prior, rank=0, stride=2))
     whole = run(experiment, tmp_path / "whole")
@@ -174,7 +169,7 @@ def test_the_branches_of_the_paper_s_profile_survive_a_kill(tmp_path, monkeypatc
     assert models[0][1].W_Q.dtype == models[0][0].W_E.dtype == torch.float32
 
 
-def test_a_sweep_is_described_by_its_notebook_s_parameters() -> None:
+def test_a_sweep_is_described_by_its_notebook_s_parameters():
     told = {
         "d_model": 8, "n_heads": 2, "n_layers": 1, "n_ctx": 8, "steps": 6, "epochs": 0.0,
         "batch_size": 4, "evaluate_every": 3,

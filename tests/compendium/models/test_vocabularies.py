@@ -1,6 +1,4 @@
-"""What the notebook on reachable vocabularies counts, matches and draws, on small cases with known
-answers.
-"""
+"""What the notebook on reachable vocabularies counts, matches and draws."""
 
 import numpy as np
 import pytest

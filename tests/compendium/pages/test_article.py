@@ -1,6 +1,4 @@
-"""The story: one small file that asks for nothing, whole without a script, its numbers those of the
-records.
-"""
+"""The story: one small file that asks for nothing, its numbers those of the records."""
 
 import html
 import re

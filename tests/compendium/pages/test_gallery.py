@@ -1,6 +1,4 @@
-"""The gallery: figures with captions, claims that unfold, causes first, every link leading
-somewhere.
-"""
+"""The gallery: figures, claims that unfold, causes first, every link leading somewhere."""
 
 import json
 import re

@@ -34,13 +34,6 @@ def test_values_tables_and_figures_are_filled_in(recorded):
     assert readme.render(fresh, "../") == fresh
 
 
-def test_the_largest_committed_profile_is_shown(recorded, compendium):
-    run = book.open_book("10_demo", {"profile": "hour"})
-    run.value("count", 7)
-    run.save()
-    assert readme.render("<!-- value: 10_demo/count -->old<!-- /value -->").count("-->7<") == 1
-
-
 def test_a_value_that_the_run_at_hand_could_not_measure_is_the_committed_one(recorded, compendium):
     run = book.open_book("10_demo", {"profile": "smoke"})
     run.value("count", None, about="nothing to count")
@@ -80,7 +73,7 @@ def test_names_that_were_never_recorded_are_errors(recorded, marker, message):
         readme.render(marker)
 
 
-def test_links_are_made_from_the_one_address(compendium):
+def test_links_are_made_from_the_one_address_if_there_is_one(compendium):
     (compendium / "pyproject.toml").write_text(
         '[project.urls]\nSource = "https://host.example/them/it/"\n'
     )
@@ -89,9 +82,6 @@ def test_links_are_made_from_the_one_address(compendium):
     assert "https://mybinder.org/v2/gh/them/it/main" in text
     assert "(https://host.example/them/it/actions/workflows/ci.yml)" in text
     assert "old" not in text
-
-
-def test_what_is_not_published_is_not_linked(compendium):
     (compendium / "pyproject.toml").write_text("[project]\nname = 'it'\n")
     text = readme.render("<!-- links: live -->[old](https://x.org)<!-- /links -->")
     assert text == "<!-- links: live --><!-- /links -->"

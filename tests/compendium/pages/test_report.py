@@ -1,6 +1,4 @@
-"""The report's sources: a missing execution is named with its command, figures stand where they
-were drawn, registers say what was found.
-"""
+"""The report's sources: figures in their places, registers that say what was found."""
 
 from dataclasses import replace
 
@@ -33,9 +31,7 @@ FIGURES = {
 
 @pytest.fixture
 def shown(register, claim, record):
-    """A notebook `10_demo` of the profile smoke with two recorded figures and the evidence of two
-    claims, one of which fails.
-    """
+    """`10_demo` with two recorded figures and two claims, one of which fails."""
     register(*(claim(f"001-{key}") for key in "abc"))
     ran = {"figures": FIGURES, "tables": {"t": "a table"}, "parameters": {"n": 3}, "device": "cpu"}
     record("smoke", content=ran, a=-1, b=1)
@@ -111,13 +107,6 @@ def test_the_readme_becomes_two_pages_and_leads_nowhere_outside():
     assert '<iframe class="explorer"' in front.partition("## Four questions")[0]
     assert front.rstrip().count("minutes cite") == 1
     assert " ".join(running.split()) == "# Running it ## See it in a minute run [data](data.md)"
-
-
-@pytest.mark.parametrize(
-    ("entries", "expected"), [([], ""), (["a"], "```{toctree}\n:caption: T\n:hidden:\n\na\n```\n")]
-)
-def test_an_empty_chapter_has_no_table_of_contents(entries, expected):
-    assert report._tree("T", entries) == expected
 
 
 def test_each_claim_unfolds_to_notebook_figures_and_numbers(shown):
