@@ -157,6 +157,44 @@ def quick() -> Any:
 
 
 @pytest.fixture
+def as_transformers() -> Callable[[Any], Any]:
+    """`as_transformers(model)`: the weights of our Llama in transformers' own."""
+    transformers, torch = map(pytest.importorskip, ("transformers", "torch"))
+
+    def halves(W: Any) -> Any:
+        """Adjacent rotary pairs (heads, D, K) -> (heads K, D), first members first."""
+        return torch.cat((W[..., 0::2], W[..., 1::2]), -1).transpose(1, 2).flatten(0, 1)
+
+    def convert(model: Any) -> Any:
+        c = model.config
+        config = transformers.LlamaConfig(
+            vocab_size=c.d_vocab, hidden_size=c.d_model, intermediate_size=c.d_mlp,
+            num_hidden_layers=c.n_layers, num_attention_heads=c.n_heads,
+            num_key_value_heads=c.n_kv_heads, max_position_embeddings=c.n_ctx,
+            rms_norm_eps=c.rms_norm_eps, tie_word_embeddings=c.tie_embeddings,
+            attn_implementation="eager",
+            rope_parameters={"rope_type": "default", "rope_theta": c.rotary_base},
+        )  # fmt: skip
+        state = {"embed_tokens": model.W_E, "norm": model.ln_final.w, "lm_head": model.W_U}
+        for i, block in enumerate(model.blocks):
+            attn, mlp, at = block.attn, block.mlp, f"layers.{i}"
+            state[f"{at}.self_attn.q_proj"] = halves(attn.W_Q)
+            state[f"{at}.self_attn.k_proj"] = halves(attn.W_K)
+            state[f"{at}.self_attn.v_proj"] = attn.W_V.transpose(1, 2).flatten(0, 1)
+            state[f"{at}.self_attn.o_proj"] = attn.W_O.flatten(0, 1).T
+            for name, W in {"gate": mlp.W_gate, "up": mlp.W_in, "down": mlp.W_out}.items():
+                state[f"{at}.mlp.{name}_proj"] = W.T
+            state[f"{at}.input_layernorm"] = block.ln1.w
+            state[f"{at}.post_attention_layernorm"] = block.ln2.w
+        named = {"model." * (k != "lm_head") + f"{k}.weight": W for k, W in state.items()}
+        theirs = transformers.LlamaForCausalLM(config).to(model.W_E.dtype).eval()
+        theirs.load_state_dict(named)
+        return theirs
+
+    return convert
+
+
+@pytest.fixture
 def write_notebook(compendium: Path):
     """Writes a notebook with a parameters cell and further cells into the compendium."""
 

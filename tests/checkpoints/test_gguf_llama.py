@@ -66,52 +66,8 @@ def _write(path: Path, model: Llama, quantised: bool = False, **facts) -> Path:
     return path
 
 
-def _as_transformers(model: Llama):
-    """The same weights in transformers' own Llama: rotation partners half a head apart."""
-    transformers = pytest.importorskip("transformers")
-    c = model.config
-    config = transformers.LlamaConfig(
-        vocab_size=c.d_vocab, hidden_size=c.d_model, intermediate_size=c.d_mlp,
-        num_hidden_layers=c.n_layers,
-        num_attention_heads=c.n_heads, num_key_value_heads=c.n_kv_heads,
-        max_position_embeddings=c.n_ctx,
-        rms_norm_eps=c.rms_norm_eps, tie_word_embeddings=c.tie_embeddings,
-        attn_implementation="eager",
-        rope_parameters={"rope_type": "default", "rope_theta": c.rotary_base},
-    )  # fmt: skip
-    theirs = transformers.LlamaForCausalLM(config).to(model.W_E.dtype).eval()
-
-    def halves(W: torch.Tensor) -> torch.Tensor:
-        return torch.cat((W[..., 0::2], W[..., 1::2]), -1).transpose(1, 2).flatten(0, 1)
-
-    state = {
-        "model.embed_tokens.weight": model.W_E,
-        "model.norm.weight": model.ln_final.w,
-        "lm_head.weight": model.W_U,
-    }
-    for i, block in enumerate(model.blocks):
-        attn, mlp, at = block.attn, block.mlp, f"model.layers.{i}"
-        state[f"{at}.self_attn.q_proj.weight"], state[f"{at}.self_attn.k_proj.weight"] = (
-            halves(attn.W_Q),
-            halves(attn.W_K),
-        )
-        state[f"{at}.self_attn.v_proj.weight"] = attn.W_V.transpose(1, 2).flatten(0, 1)
-        state[f"{at}.self_attn.o_proj.weight"] = attn.W_O.flatten(0, 1).T
-        state[f"{at}.mlp.gate_proj.weight"], state[f"{at}.mlp.up_proj.weight"] = (
-            mlp.W_gate.T,
-            mlp.W_in.T,
-        )
-        state[f"{at}.mlp.down_proj.weight"] = mlp.W_out.T
-        state[f"{at}.input_layernorm.weight"], state[f"{at}.post_attention_layernorm.weight"] = (
-            block.ln1.w,
-            block.ln2.w,
-        )
-    theirs.load_state_dict(state)
-    return theirs
-
-
 @pytest.mark.parametrize("quantised", [False, True])
-def test_a_file_gives_the_model_that_was_written(tmp_path, quantised):
+def test_a_file_gives_the_model_that_was_written(tmp_path, quantised, as_transformers):
     original = Llama(SIZES, seed=3).requires_grad_(False)
     loaded = load_gguf_llama(_write(tmp_path / "m.gguf", original, quantised), "float64")
     assert loaded.config == SIZES
@@ -123,7 +79,7 @@ def test_a_file_gives_the_model_that_was_written(tmp_path, quantised):
             loaded(tokens), original.double()(tokens), rtol=1e-12, atol=1e-12
         )
     with torch.no_grad():
-        expected = _as_transformers(loaded)(tokens).logits
+        expected = as_transformers(loaded)(tokens).logits
     assert (loaded(tokens) - expected).abs().max() < 1e-6 * expected.abs().max()
 
 
@@ -167,14 +123,14 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path):
 
 
 @pytest.mark.torture
-def test_smollm2_has_the_logits_of_transformers():
+def test_smollm2_has_the_logits_of_transformers(as_transformers):
     if not RELEASED["smollm2"].available():
         pytest.skip("the file of SmolLM2 is not here: softgeom inspect smollm2 fetches it (93 MB)")
     model = load_gguf_llama(RELEASED["smollm2"].fetch()[0])
     ids = model.tokenizer.encode("When Mary and John went to the store, John gave a drink to")
     tokens = torch.as_tensor(ids, dtype=torch.long)[None]
     with torch.no_grad():
-        found, expected = model(tokens), _as_transformers(model)(tokens).logits
+        found, expected = model(tokens), as_transformers(model)(tokens).logits
     assert (found - expected).abs().max() < 1e-5 * expected.abs().max()
     assert model.tokenizer.decode([int(found[0, -1].argmax())]) == " Mary"
     assert dissect(model, "SmolLM2", torch.float32).sizes == {

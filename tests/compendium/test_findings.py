@@ -74,6 +74,8 @@ def test_stand_ins_judge_theorems_only_and_incomplete_data_are_not_compared(reco
 
 
 def test_the_larger_committed_profile_is_shown(record):
+    with pytest.raises(KeyError, match="no committed results in profile hour, models"):
+        runs.committed("10_demo")
     record(a=-1)
     assert runs.committed("10_demo").profile == "default"
     record("hour", a=1)
@@ -81,8 +83,6 @@ def test_the_larger_committed_profile_is_shown(record):
     assert _verdicts(findings.of_committed()[0]) == {"a": "not reproduced"}
     record("paper", a=-1)  # never shown: its results are not committed
     assert runs.committed("10_demo").profile == "hour"
-    with pytest.raises(KeyError, match="no committed results in profile hour, models"):
-        runs.committed("10_demo")
 
 
 def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(record):

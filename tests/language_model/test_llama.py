@@ -41,46 +41,10 @@ def dreams(real_data) -> Llama:
     return load_llama2c(model, tokenizer)
 
 
-def _halves(W: torch.Tensor) -> torch.Tensor:
-    """Adjacent rotary pairs (heads, D, K) -> (heads K, D), first members first, as transformers."""
-    return torch.cat((W[..., 0::2], W[..., 1::2]), -1).transpose(1, 2).flatten(0, 1)
-
-
-def test_it_is_transformers_llama(llama):
-    transformers = pytest.importorskip("transformers")
-    config = transformers.LlamaConfig(
-        vocab_size=SIZES.d_vocab, hidden_size=SIZES.d_model, intermediate_size=SIZES.d_mlp,
-        num_hidden_layers=SIZES.n_layers, num_attention_heads=SIZES.n_heads,
-        num_key_value_heads=SIZES.n_kv_heads,
-        max_position_embeddings=SIZES.n_ctx, rms_norm_eps=SIZES.rms_norm_eps,
-        tie_word_embeddings=False,
-        attn_implementation="eager",
-    )  # fmt: skip
-    theirs = transformers.LlamaForCausalLM(config).double().eval()
-    state = {
-        "model.embed_tokens.weight": llama.W_E,
-        "model.norm.weight": llama.ln_final.w,
-        "lm_head.weight": llama.W_U,
-    }
-    for i, block in enumerate(llama.blocks):
-        state |= {
-            f"model.layers.{i}.{name}": tensor
-            for name, tensor in {
-                "input_layernorm.weight": block.ln1.w,
-                "post_attention_layernorm.weight": block.ln2.w,
-                "self_attn.q_proj.weight": _halves(block.attn.W_Q),
-                "self_attn.k_proj.weight": _halves(block.attn.W_K),
-                "self_attn.v_proj.weight": block.attn.W_V.transpose(1, 2).flatten(0, 1),
-                "self_attn.o_proj.weight": block.attn.W_O.flatten(0, 1).T,
-                "mlp.gate_proj.weight": block.mlp.W_gate.T,
-                "mlp.up_proj.weight": block.mlp.W_in.T,
-                "mlp.down_proj.weight": block.mlp.W_out.T,
-            }.items()
-        }
-    theirs.load_state_dict(state)
+def test_it_is_transformers_llama(llama, as_transformers):
     tokens = torch.randint(0, SIZES.d_vocab, (2, 12), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        expected = theirs(tokens).logits
+        expected = as_transformers(llama)(tokens).logits
     # Its rotary angles are computed in single precision whatever the model's type.
     torch.testing.assert_close(llama(tokens), expected, rtol=0, atol=2e-6)
 
