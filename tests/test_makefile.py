@@ -9,16 +9,9 @@ import pytest
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 HOSTILE = [
-    "x'; touch P; echo '",
-    'x"; touch P; echo "',
-    "$(shell touch P)",
-    "$(touch P)",
-    "`touch P`",
-    "$$HOME ${HOME}",
-    "-n --help",
-    'two words/it\'s "a" model.npz',
-    "back\\slash",
-]
+    "x'; touch P; echo '", 'x"; touch P; echo "', "$(shell touch P)", "$(touch P)", "`touch P`",
+    "$$HOME ${HOME}", "-n --help", 'two words/it\'s "a" model.npz', "back\\slash",
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -14,16 +14,10 @@ from softgeom.layer import Box, SoftmaxLayer, Unbounded
 
 NESTED = np.array(
     [
-        [2.0, 2.0],
-        [2.0, -2.0],
-        [-2.0, 2.0],
-        [-2.0, -2.0],
-        [1.0, 0.0],
-        [-0.5, 1.0],
-        [-0.5, -1.0],
+        [2.0, 2.0], [2.0, -2.0], [-2.0, 2.0], [-2.0, -2.0], [1.0, 0.0], [-0.5, 1.0], [-0.5, -1.0],
         [0.0, 0.0],
     ]
-)
+)  # fmt: skip
 
 
 def test_rank_of_a_class_behind_two_fences():

@@ -572,17 +572,10 @@ def test_sums_that_are_as_wrong_as_they_may_be_prove_a_true_bound(
 def test_captors_are_other_classes_of_the_layer_with_positive_weights():
     held = certifier(Unbounded())
     for rivals, weights in (
-        ([-1, 1], [1, 1]),
-        ([1, C], [1, 1]),
-        ([0, 1], [1, 1]),
-        ([], []),
-        ([1, 2], [1]),
-        ([[1, 2]], [[1, 1]]),
-        ([1, 2], [1, 0]),
-        ([1, 2], [1, -1]),
-        ([1, 2], [1, math.nan]),
+        ([-1, 1], [1, 1]), ([1, C], [1, 1]), ([0, 1], [1, 1]), ([], []), ([1, 2], [1]),
+        ([[1, 2]], [[1, 1]]), ([1, 2], [1, 0]), ([1, 2], [1, -1]), ([1, 2], [1, math.nan]),
         ([1, 2], [1, math.inf]),
-    ):
+    ):  # fmt: skip
         with pytest.raises(ValueError, match="class 0: "):
             held.ceiling_of_captors(0, np.array(rivals, int), np.array(weights, float))
     # the last class, and the first for another

@@ -333,15 +333,11 @@ def test_a_summary_that_counts_wrongly_or_says_a_field_twice_is_refused(out):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("scanned", 60),
-        ("unargmaxable_also", {"whatever the features": 3}),
-        ("fingerprint", "0" * 64),
-        ("features", 60),
-        ("bias", None),
-        ("dtype", "float16"),
+        ("scanned", 60), ("unargmaxable_also", {"whatever the features": 3}),
+        ("fingerprint", "0" * 64), ("features", 60), ("bias", None), ("dtype", "float16"),
         ("named", 1),
     ],
-)
+)  # fmt: skip
 def test_whatever_a_summary_says_of_the_layer_is_compared(out, name, value):
     reseal(out, model="another", versions={})  # nobody can prove that
     assert verify_folder(out, example()).scanned == 61

@@ -106,20 +106,10 @@ def test_what_a_scan_proves_in_its_own_units_verifies_in_those_of_the_layer():
     """Biases near the ends of float64; a witness on the boundary of a ball."""
     W = np.array(
         [
-            [-1.0, 0],
-            [-1, 0],
-            [-2, -1],
-            [-2, -1],
-            [0, 0],
-            [-2, 0],
-            [-1, -1],
-            [1, -2],
-            [-2, 2],
-            [1, 0],
-            [0, -1],
-            [-1, 2],
+            [-1.0, 0], [-1, 0], [-2, -1], [-2, -1], [0, 0], [-2, 0], [-1, -1], [1, -2], [-2, 2],
+            [1, 0], [0, -1], [-1, 2],
         ]
-    )
+    )  # fmt: skip
     b = np.array([-1.0, 0, 2, 2, -1, -2, 2, -2, 0, -1, 1, 2])
     for unit in (2.0**1000, 2.0**-1074):
         assert scan(SoftmaxLayer(W, b * unit), features=Unbounded()).verify()

@@ -32,16 +32,11 @@ def test_the_smallest_bias_wins_at_the_origin(features, rows):
 @pytest.mark.parametrize(
     ("rows", "features"),
     [
-        (1e-165, Box(1e-165)),
-        (1e100, Box(100.0)),
-        (1.0, Ball(1e160)),
-        (1.0, Box(1e308)),
-        (1e300, Box(1e308)),
-        (1e20, Ball(1.0)),
-        (1e-18, Ellipsoid([1.0, 1.0])),
+        (1e-165, Box(1e-165)), (1e100, Box(100.0)), (1.0, Ball(1e160)), (1.0, Box(1e308)),
+        (1e300, Box(1e308)), (1e20, Ball(1.0)), (1e-18, Ellipsoid([1.0, 1.0])),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_square_is_a_square_at_any_scale(rows, features):
     found = scan(SoftmaxLayer(SQUARE * rows), features=features)
     assert found.table.verdict.tolist() == CENTRE_LOSES

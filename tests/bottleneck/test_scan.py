@@ -20,13 +20,9 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 FEATURES = [
-    Box(100.0),
-    Box(2.0, low=-0.3),
-    Box(5.0, low=0.0),
-    Ball(3.0),
-    Unbounded(),
+    Box(100.0), Box(2.0, low=-0.3), Box(5.0, low=0.0), Ball(3.0), Unbounded(),
     Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 0]),
-]
+]  # fmt: skip
 
 
 def winners(found: Scan) -> set[int]:

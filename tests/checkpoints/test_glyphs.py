@@ -50,14 +50,9 @@ def test_a_line_grows_with_characters_ink_with_strokes_and_no_box_is_a_glyph(fon
 @pytest.mark.parametrize(
     ("character", "standard"),
     [
-        ("中", "GB1"),
-        ("刈", "GB2"),
-        ("雜", "Big5-1"),
-        ("鱺", "Big5-2"),
-        ("乸", "other"),
-        ("A", "sign"),
-        ("〒", "sign"),
+        ("中", "GB1"), ("刈", "GB2"), ("雜", "Big5-1"), ("鱺", "Big5-2"), ("乸", "other"),
+        ("A", "sign"), ("〒", "sign"),
     ],
-)
+)  # fmt: skip
 def test_rarity_follows_the_national_standards(character, standard):
     assert glyphs.rarity(character) == standard

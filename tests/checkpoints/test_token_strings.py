@@ -46,19 +46,9 @@ def test_unigram_wordpiece_and_plain_lists(tmp_path):
 
 def test_the_target_language_filter_of_the_paper():
     tokens = [
-        "▁Предварительны",
-        "erecti",
-        "да",
-        "да1",
-        "да,",
-        "▁",
-        "<unk>",
-        "fда",
-        "й",
-        "ре\u0301",
-        "字",
+        "▁Предварительны", "erecti", "да", "да1", "да,", "▁", "<unk>", "fда", "й", "ре\u0301", "字",
         "ひらがな",
-    ]
+    ]  # fmt: skip
     assert classes_in_script(tokens, "cyrillic").tolist() == [0, 2, 8, 9]
     assert classes_in_script(tokens, "LATIN").tolist() == [1]
     assert classes_in_script(tokens, "HAN").tolist() == [10]

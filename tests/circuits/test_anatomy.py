@@ -13,13 +13,8 @@ def test_parts_and_model_agree_on_every_intermediate_value(model, anatomy, token
         for name in vars(layer_expected):
             assert error(getattr(layer, name), getattr(layer_expected, name)) < 1e-10, name
     for name in (
-        "embed",
-        "resid_final",
-        "ln_final_scale",
-        "ln_final_normalized",
-        "final_state",
-        "logits",
-    ):
+        "embed", "resid_final", "ln_final_scale", "ln_final_normalized", "final_state", "logits",
+    ):  # fmt: skip
         assert error(getattr(found, name), getattr(expected, name)) < 1e-10, name
 
 

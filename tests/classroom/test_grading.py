@@ -28,16 +28,10 @@ def handed_in(tmp_path):
 
 def test_answers_are_judged_again(handed_in):
     attempts = [
-        ["winning-guess", True],
-        ["winning-guess", False],
-        ["winning-1", ["A"]],
-        ["winning-1", ["B", "E"]],
-        ["winning-2", [0, 0]],
-        ["winning-3", [0.5, 0.125, 0.375]],
-        ["winning-99", 1],
-        ["rankings-2", 10],
-        ["winning-4", {"a": [1]}],
-    ]
+        ["winning-guess", True], ["winning-guess", False], ["winning-1", ["A"]],
+        ["winning-1", ["B", "E"]], ["winning-2", [0, 0]], ["winning-3", [0.5, 0.125, 0.375]],
+        ["winning-99", 1], ["rankings-2", 10], ["winning-4", {"a": [1]}],
+    ]  # fmt: skip
     found = grade(handed_in(attempts, explanation="corners"))
     assert (found.name, found.lesson, found.solved) == ("Ada", "winning", "1 3")
     assert (found.exercises, found.attempts, found.guesses) == (6, 5, 1)

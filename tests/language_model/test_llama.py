@@ -108,17 +108,9 @@ def test_weights_that_are_not_numbers_are_refused():
 
 
 PIECES = (
-    b"<unk>",
-    b"<s>",
-    b"</s>",
-    *(f"<0x{i:02X}>".encode() for i in range(256)),
-    b" ",
-    b"a",
-    b"b",
-    b"ab",
-    b"bb",
-    b" a",
-)
+    b"<unk>", b"<s>", b"</s>", *(f"<0x{i:02X}>".encode() for i in range(256)), b" ", b"a", b"b",
+    b"ab", b"bb", b" a",
+)  # fmt: skip
 
 
 def test_pieces_merge_by_score_and_unknown_characters_become_bytes():

@@ -12,17 +12,11 @@ from softgeom.layer import Box, SoftmaxLayer
 @pytest.mark.parametrize(
     ("token", "writing"),
     [
-        ("é", "Latin"),
-        ("Ж", "Cyrillic"),
-        ("ひ", "kana"),
-        ("ア", "kana"),
-        ("一", "Han, both"),
-        ("国", "Han, simplified"),
-        ("國", "Han, traditional"),
-        ("㐀", "Han, other"),
+        ("é", "Latin"), ("Ж", "Cyrillic"), ("ひ", "kana"), ("ア", "kana"), ("一", "Han, both"),
+        ("国", "Han, simplified"), ("國", "Han, traditional"), ("㐀", "Han, other"),
         ("!", "signs, no letters"),
     ],
-)
+)  # fmt: skip
 def test_scripts_and_the_two_standards(token, writing):
     assert vocabularies.writing_of(token) == writing
 
