@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
-from softgeom.bottleneck.paper001 import braid_reflect, reflect_step
+from softgeom.bottleneck.paper001 import (
+    braid_reflect,
+    example_search,
+    follow_search,
+    leads,
+    mirror_error,
+    reflect_step,
+)
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.lp import (
     MarginProgramme,
@@ -349,3 +356,23 @@ def test_one_class_and_half_precision_on_a_device():
     assert on.W.element_size() == 2, "a plain layer is not widened as a whole"
     found, host = climb(half, np.arange(300), device=on), climb(half, np.arange(300))
     assert ((found.margin > 0) == (host.margin > 0)).mean() > 0.98
+
+
+def test_following_one_search_gives_what_the_batch_gives():
+    rng = np.random.default_rng(1)
+    W, b = rng.uniform(-1, 1, (12, 3)), rng.uniform(-1, 1, 12)
+    batch = braid_reflect(SoftmaxLayer(W, b), patience=9)
+    for t in range(12):
+        search = follow_search(W, b, t, 9)
+        assert len(search.winners) == batch.steps[t]
+        np.testing.assert_allclose(search.points[-1], batch.x[t], atol=1e-12)
+
+
+def test_a_step_reverses_the_lead_and_is_a_mirror():
+    search = example_search(np.random.default_rng(0))
+    assert len(search.winners) > 1
+    for step in range(len(search.winners)):
+        before, after = leads(search, step)
+        assert before < 0
+        assert after == pytest.approx(-before)
+        assert mirror_error(search, step) < 1e-12

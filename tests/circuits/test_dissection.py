@@ -1,11 +1,19 @@
-"""The identities on load: they pass on whole models, and the first that fails is named."""
+"""A model in parts computes what the model computes; the first identity that fails is named."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from softgeom.circuits import check_identities, dissect, run
+from softgeom.circuits import (
+    Ledger,
+    check_identities,
+    dissect,
+    fold_norms,
+    glossary,
+    relative_error,
+    run,
+)
 from softgeom.circuits.anatomy import ACTIVATIONS
 
 
@@ -69,3 +77,72 @@ def test_the_activation_functions_are_transformers(anatomy):
     x = torch.linspace(-4, 4, 33, dtype=torch.float64)
     for name, g in ACTIVATIONS.items():
         torch.testing.assert_close(g(x), activations.ACT2FN[name](x), rtol=0, atol=1e-12)
+
+
+def test_parts_and_model_agree_on_every_intermediate_value(model, anatomy, tokens, error):
+    found, expected = run(anatomy, tokens), model.run_with_internals(tokens)
+    assert error(found.logits, model(tokens)) < 1e-10
+    for layer, layer_expected in zip(found.layers, expected.layers, strict=True):
+        for name in vars(layer_expected):
+            assert error(getattr(layer, name), getattr(layer_expected, name)) < 1e-10, name
+    for name in (
+        "embed", "resid_final", "ln_final_scale", "ln_final_normalized", "final_state", "logits",
+    ):  # fmt: skip
+        assert error(getattr(found, name), getattr(expected, name)) < 1e-10, name
+
+
+def test_future_tokens_change_nothing(anatomy, tokens, error):
+    changed = tokens.clone()
+    changed[:, 9:] = (changed[:, 9:] + 1) % len(anatomy.W_E)
+    assert error(run(anatomy, changed).logits[:, :9], run(anatomy, tokens).logits[:, :9]) < 1e-12
+
+
+def test_tokens_outside_the_vocabulary_and_long_prompts_are_refused(anatomy):
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        run(anatomy, torch.tensor([[0, len(anatomy.W_E)]]))
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        run(anatomy, torch.tensor([[-1]]))
+    with pytest.raises(ValueError, match=f"from 1 to {anatomy.n_ctx}"):
+        run(anatomy, torch.zeros(1, anatomy.n_ctx + 1, dtype=torch.long))
+    with pytest.raises(ValueError, match="do not fit"):
+        run(anatomy, torch.zeros(4, dtype=torch.long))
+
+
+def test_the_relative_error_sees_what_it_should():
+    a = torch.tensor([1.0, -torch.inf, 4.0])
+    assert relative_error(a, a) == 0
+    assert relative_error(torch.tensor([1.0, -torch.inf, 3.0]), a) == 0.25
+    assert relative_error(torch.zeros(2), torch.zeros(2)) == 0
+    assert relative_error(torch.ones(2), torch.zeros(2)) == float("inf")
+    assert relative_error(torch.tensor([1.0, 0.0, 4.0]), a) == float("inf")
+    assert not relative_error(torch.tensor([torch.nan, -torch.inf, 4.0]), a) < 1
+    with pytest.raises(ValueError, match="cannot be compared"):
+        relative_error(a[None], a)
+
+
+def test_ledger_keeps_the_largest_error_and_refuses_what_was_never_tested():
+    ledger, one = Ledger(), torch.ones(2)
+    ledger.note("a = b", "GPT", one, one)
+    ledger.note("a = b", "GPT", 1.5 * one, one)
+    ledger.note("a = b", "GPT", one, one)
+    ledger.note("c = d", "Llama", one, one)
+    assert ledger.worst("a = b") == ledger.worst() == 0.5
+    assert ledger.worst("c = d") == 0
+    table = ledger.table().set_index("identity")
+    assert table.loc["a = b", "GPT"] == 0.5
+    assert table.loc["c = d", "GPT"] != table.loc["c = d", "GPT"]  # NaN: not tested there
+    with pytest.raises(KeyError, match="never tested: e = f"):
+        ledger.worst("e = f")
+
+
+def test_only_the_shape_of_the_values_disagrees_with_the_notes(anatomy):
+    table = glossary([anatomy]).set_index("symbol")
+    assert list(table.index[table["agrees"] == "no"]) == ["W_{out}^l"]
+    sizes = anatomy.sizes
+    assert table.loc["W_{out}^l", anatomy.name] == f"{sizes['F']} x {sizes['D']}"
+    assert (table.loc["beta", anatomy.name] == "-") == (not anatomy.ln_final.centred)
+
+
+def test_folded_models_have_no_gain_to_list(anatomy):
+    with pytest.raises(ValueError, match="are folded"):
+        glossary([fold_norms(anatomy)])

@@ -275,7 +275,6 @@ def test_a_survey_walks_a_folder_and_says_what_it_could_not_read(
     assert rows[1] == {"model": "absent.npz", "refused": rows[1]["refused"]}
     assert "there is no file or folder" in rows[1]["refused"]
     assert "absent.npz" in captured.err
-    monkeypatch.chdir(tmp_path)
     inside = tmp_path / "models" / "deep"
     inside.mkdir(parents=True)
     (inside / "good.npz").write_bytes(npz.read_bytes())

@@ -1,5 +1,8 @@
 """The report's sources: figures in their places, registers that say what was found."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -7,7 +10,7 @@ import pytest
 from compendium import __main__ as command_line
 from compendium import runs
 from compendium.check import Comparison
-from compendium.pages import notebook_pages, readme, registers, report
+from compendium.pages import api_pages, notebook_pages, readme, registers, report
 from softgeom.commands import boundary
 
 PICTURE = {"output_type": "display_data", "data": {"image/png": ""}, "metadata": {}}
@@ -163,3 +166,45 @@ def test_two_keys_make_a_grid_as_papers_print_it():
     assert registers._table_of(rows, ["C", "d"]).splitlines() == [
         "| C \\ d | 1 | 2 |", "| --- | --- | --- |", "| 2 | 2 | 4 |", "| 3 | 3 | 6 |",
     ]  # fmt: skip
+
+
+_WITHOUT_PYTORCH = """
+import json, sys
+from importlib.machinery import PathFinder
+
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] == "torch" else super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+from compendium.pages import api_pages
+assert "torch" in api_pages.absent()
+print(json.dumps(api_pages.pages()))
+"""
+
+
+def test_the_reference_is_the_same_without_pytorch():
+    done = subprocess.run([sys.executable, "-c", _WITHOUT_PYTORCH], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == api_pages.pages()
+
+
+def test_names_stand_under_the_module_that_defines_them():
+    page = api_pages.pages()["margins"]
+    assert "softgeom.margins.barrier\n   :members: log_barrier, signed_log_barrier" in page
+
+
+def test_an_article_becomes_its_text(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static" / "explorer.html").write_text("<article>not a page</article>")
+    (tmp_path / "notebooks" / "10_demo.html").write_text(
+        '<html><body><nav>Menu</nav><article><h1>A title<a class="headerlink" href="#x">#</a></h1>'
+        "<p>One <b>cap</b>tive &amp; two<br>captors.</p><script>let hidden;</script><img "
+        "alt='x'><p>End</article>after</body></html>"
+    )
+    text = report.excerpts(tmp_path)
+    assert text.startswith("window.softgeomExcerpts = ")
+    pages = json.loads(text.removeprefix("window.softgeomExcerpts = ").rstrip(";\n"))
+    assert pages == {"notebooks/10_demo": "A title One captive & two captors. End"}

@@ -1,0 +1,296 @@
+"""Counts of rankings: exact routes, logarithms, Stirling numbers, arrangements by hand."""
+
+import itertools
+import math
+import time
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgeom.bottleneck.counting.arrangement import (
+    braid_arrangement,
+    count_arrangement_regions,
+    exact_layer,
+    visit_regions,
+)
+from softgeom.bottleneck.counting.regions import (
+    count_regions,
+    count_regions_by_recurrence,
+    log10_factorial,
+    log10_regions,
+)
+from softgeom.bottleneck.counting.stirling import (
+    associated_stirling,
+    log_stirling_tail,
+    stirling_polynomial_sum,
+)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_tables_two_and_three_of_the_paper(bias):
+    paths = pytest.importorskip("compendium.paths")
+    table = pd.read_csv(
+        paths.root() / f"data/reference/braid_regions_{'with' if bias else 'without'}_bias.csv"
+    )
+    assert len(table) == 90
+    for row in table.itertuples():
+        assert count_regions(row.classes, row.dimension, bias) == row.regions
+        assert count_regions_by_recurrence(row.classes, row.dimension, bias) == row.regions
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_closed_form_and_recurrence_agree_beyond_the_tables(bias):
+    for C in range(1, 31):
+        for d in range(1, 33):
+            assert count_regions(C, d, bias) == count_regions_by_recurrence(C, d, bias)
+    assert count_regions(700, 90, bias) == count_regions_by_recurrence(700, 90, bias)
+
+
+def test_hand_computed_cases():
+    assert count_regions(np.int64(4), np.int32(2), np.bool_(True)) == 18
+    assert [count_regions(1, d, bias) for d in (1, 5) for bias in (True, False)] == [1] * 4
+    # a line: a ranking and its reverse
+    assert [count_regions(C, 1, bias=False) for C in range(2, 9)] == [2] * 7
+    assert [count_regions(C, 1, bias=True) for C in range(1, 9)] == [
+        1 + math.comb(C, 2) for C in range(1, 9)
+    ]
+    assert [count_regions(C, 2, bias=False) for C in range(3, 9)] == [
+        C * (C - 1) for C in range(3, 9)
+    ]
+    assert count_regions(30, 29, bias=False) == math.factorial(30)
+    assert count_regions(30, 28, bias=False) < math.factorial(30)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("C", "d"), [(2, 1), (4, 1), (4, 2), (5, 3), (6, 2), (6, 4), (7, 3), (9, 2)]
+)
+def test_random_arrangements_have_as_many_regions(C, d, bias):
+    rng = np.random.default_rng(C + 10 * d)
+    W = rng.integers(-(10**6), 10**6, (C, d))
+    b = rng.integers(-(10**6), 10**6, C) if bias else None
+    hyperplanes = braid_arrangement(W, b)
+    assert hyperplanes is not None
+    assert count_arrangement_regions(hyperplanes) == count_regions(C, d, bias)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_count_is_zaslavskys_sum_over_the_characteristic_polynomial(bias):
+    """t (t - 1) ... (t - C + 1), which general position truncates (with a bias)."""
+    t = sympy.symbols("t")
+    C, d = 8, 4
+    # of t^C, t^(C-1), ...
+    coefficients = [abs(int(a)) for a in sympy.Poly(sympy.ff(t, C), t).all_coeffs()]
+    regions, bounded = (
+        sum(coefficients[: d + 1]),
+        sum((-1) ** (d - k) * a for k, a in enumerate(coefficients[: d + 1])),
+    )
+    assert count_regions(C, d, bias) == (regions if bias else regions - bounded)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("C", "d"), [(5, 2), (300, 256), (300, 257), (900, 400), (900, 898), (900, 899), (5000, 300)]
+)
+def test_logarithm_agrees_with_the_integer(C, d, bias):
+    assert log10_regions(C, d, bias) == pytest.approx(
+        math.log10(count_regions(C, d, bias)), rel=1e-12
+    )
+
+
+def test_gpt2_digits_and_speed_for_the_sizes_of_real_models():
+    assert math.floor(log10_regions(50257, 768, bias=True)) + 1 == 5103
+    assert math.log10(count_regions(50257, 768, bias=True)) == pytest.approx(
+        log10_regions(50257, 768, bias=True), rel=1e-12
+    )
+    assert math.floor(log10_factorial(50257)) + 1 == 214445
+    begin = time.process_time()
+    for C, d in [(30522, 768), (50257, 768), (128256, 4096), (256000, 16384)]:
+        assert (
+            0
+            < log10_regions(C, d, bias=False)
+            < log10_regions(C, d, bias=True)
+            < log10_factorial(C)
+        )
+    assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize("count", [count_regions, count_regions_by_recurrence, log10_regions])
+@pytest.mark.parametrize(
+    ("sizes", "error", "message"),
+    [
+        ((0, 2, True), ValueError, "classes must be a positive integer, not 0"),
+        ((4, -1, True), ValueError, "dimension must be a positive integer, not -1"),
+        ((4.0, 2, True), TypeError, "classes must be a positive integer, not 4.0"),
+        ((4, "2", False), TypeError, "dimension must be a positive integer, not '2'"),
+        ((4, 2, np.zeros(4)), TypeError, "give True or False, not ndarray"),
+    ],
+)
+def test_bad_sizes_get_one_sentence(count, sizes, error, message):
+    with pytest.raises(error, match=message):
+        count(*sizes)
+
+
+def unsigned_stirling(n: int, m: int) -> int:
+    return stirling_polynomial_sum(n, [n - m]) if 1 <= m <= n else 0
+
+
+def cycles(permutation: tuple[int, ...]) -> list[int]:
+    """Lengths of the cycles of a permutation of 0 ... n - 1."""
+    lengths, seen = [], set()
+    for start in range(len(permutation)):
+        length, element = 0, start
+        while element not in seen:
+            seen.add(element)
+            element = permutation[element]
+            length += 1
+        if length:
+            lengths.append(length)
+    return lengths
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_both_kinds_of_numbers_count_permutations_by_their_cycles(n):
+    found = [cycles(p) for p in itertools.permutations(range(n))]
+    rows = list(associated_stirling(n))
+    for m in range(n + 2):
+        assert unsigned_stirling(n, m) == sum(len(c) == m for c in found)
+        if 1 <= m <= n // 2:
+            assert rows[n - m][m] == sum(len(c) == m and min(c) > 1 for c in found)
+
+
+@pytest.mark.parametrize("n", [13, 60])
+def test_numbers_are_the_coefficients_of_the_rising_factorial(n):
+    coefficients = [1]  # of x (x + 1) ... (x + n - 1), lowest first
+    for i in range(n):
+        coefficients = [
+            i * a + b for a, b in zip([*coefficients, 0], [0, *coefficients], strict=True)
+        ]
+    assert [unsigned_stirling(n, m) for m in range(n + 1)] == coefficients
+    assert stirling_polynomial_sum(n, range(2 * n)) == math.factorial(n)
+
+
+def test_sums_over_no_orders_and_one_term():
+    assert stirling_polynomial_sum(5, []) == 0
+    assert stirling_polynomial_sum(5, [5, 6]) == 0
+    assert log_stirling_tail(7, 7) == 0.0
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize(
+    ("n", "k"), [(30, 3), (30, 12), (30, 28), (400, 300), (600, 590), (600, 598), (3000, 40)]
+)
+def test_logarithm_of_the_tail_agrees_with_the_integers(n, k, step):
+    """The saddle point lies outside, near and inside the unit circle in turn."""
+    exact = math.log(stirling_polynomial_sum(n, range(k, -1, -step)))
+    assert log_stirling_tail(n, n - k, step) == pytest.approx(exact, rel=1e-12)
+
+
+def test_tail_is_the_chance_of_many_cycles():
+    """The cycles of a random permutation are coins of success 1 / i (Feller's coupling)."""
+    n, m = 40, 6
+    distribution = np.array([1.0])
+    for i in range(1, n + 1):
+        distribution = np.convolve(distribution, [1 - 1 / i, 1 / i])
+    assert math.exp(log_stirling_tail(n, m) - math.lgamma(n + 1)) == pytest.approx(
+        distribution[m:].sum(), rel=1e-12
+    )
+
+
+GENERIC = [[1, 2], [3, -1], [-2, 5], [-4, -4]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "regions"),
+    [
+        ([], 1),
+        ([(1, 0, 0)], 2),
+        ([(1, 0, 0), (1, 0, -1)], 3),  # parallel
+        ([(1, 0, 0), (0, 1, 0), (1, 1, 0)], 6),  # through one point
+        ([(1, 0, 0), (0, 1, 0), (1, 1, -1)], 7),  # a triangle
+        ([(1, 0, 0), (0, 1, 0), (1, 1, -1), (1, 0, -5)], 10),
+    ],
+)
+def test_lines_of_the_plane(lines, regions):
+    assert count_arrangement_regions(lines) == regions
+    assert len(visit_regions(lines, 2)) == regions
+
+
+def test_coordinate_planes_and_a_slanted_one_in_space():
+    octants = [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)]
+    assert count_arrangement_regions(octants) == 8
+    # all but the octant of negatives are cut
+    assert count_arrangement_regions([*octants, (1, 1, 1, -1)]) == 15
+
+
+@settings(max_examples=60)
+@given(st.data(), st.integers(1, 3), st.integers(1, 5), st.booleans())
+def test_every_region_is_visited_once(data, d, C, bias):
+    """Small integers make special positions common; the two algorithms must agree there too."""
+    entry = st.integers(-2, 2)
+    W = data.draw(st.lists(st.lists(entry, min_size=d, max_size=d), min_size=C, max_size=C))
+    b = data.draw(st.lists(entry, min_size=C, max_size=C)) if bias else None
+    hyperplanes = braid_arrangement(W, b)
+    if hyperplanes is None:  # two classes tie everywhere
+        rows = [(*w, 0 if b is None else b[i]) for i, w in enumerate(W)]
+        assert len(set(rows)) < C
+        return
+    points = visit_regions(hyperplanes, d)
+    values = [
+        [sum(a * x for a, x in zip(h, p, strict=False)) + h[-1] for h in hyperplanes]
+        for p in points
+    ]
+    assert all(v != 0 for row in values for v in row)
+    assert (
+        len({tuple(v > 0 for v in row) for row in values})
+        == len(points)
+        == count_arrangement_regions(hyperplanes)
+    )
+
+
+def count(W: Any, b: Any = None) -> int:
+    hyperplanes = braid_arrangement(W, b)
+    assert hyperplanes is not None
+    return count_arrangement_regions(hyperplanes)
+
+
+def test_only_a_bias_outside_the_span_of_columns_and_ones_counts():
+    assert count(GENERIC) == 12
+    assert count(GENERIC, [5, 5, 5, 5]) == 12
+    assert count(GENERIC, [2 * u - 3 * v + 7 for u, v in GENERIC]) == 12
+    assert count(GENERIC, [3, 10, -3, -1]) == 18
+
+
+def test_floats_are_taken_at_their_exact_value():
+    """0.1 + 0.2 is not 0.3: two of three ties that look simultaneous are not."""
+    assert exact_layer([[0.1]])[0][0][0] == Fraction(0.1) != Fraction(1, 10)
+    assert count([[1], [0], [2]], [0.3, 0.3, 0.3]) == 2
+    assert count([[1], [0], [2]], [0.1 + 0.2, 0.3, 0.3]) == 4
+
+
+def test_equal_rows_never_tie_by_bias_whatever_the_numbers():
+    assert braid_arrangement([[1, 2], [1, 2]], [0, 1]) == []
+    assert braid_arrangement([[1, 2], [1, 2]], [1, 1]) is None
+    assert braid_arrangement(np.array(GENERIC, dtype=np.float32)) == braid_arrangement(GENERIC)
+    assert braid_arrangement([[Fraction(1, 3)], [Fraction(2, 3)]]) == [(1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "message"),
+    [
+        ([1.0, 2.0], None, "classes x features, not of shape"),
+        ([[], []], None, "classes x features, not of shape"),
+        ([[1.0], [2.0]], [1.0], "one entry for each of the 2 classes"),
+        ([[np.nan], [2.0]], None, "NaN or an infinity"),
+        ([[1.0], [2.0]], [0.0, np.inf], "NaN or an infinity"),
+    ],
+)
+def test_malformed_layers_get_one_sentence(W, b, message):
+    with pytest.raises(ValueError, match=message):
+        braid_arrangement(W, b)
