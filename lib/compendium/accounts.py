@@ -1,11 +1,11 @@
 """What a page, a table or a record must keep to by itself, whatever the others say: sums, texts as
-recorded, signs.
+recorded, signs, numbers that can be, rows that there are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compendium import codebase, paths
@@ -21,6 +21,16 @@ _PARTS = (
 _VALUE = re.compile(r"<!-- value: *([^|>]*?) *(?:\|[^>]*)?-->(.*?)<!-- /value -->(%?)", re.DOTALL)
 _PLACE = re.compile(r"\{\{([^}|:]+/[^}|:]+)(?:\|([^}]*))?\}\}(%?)")
 _RISE = re.compile(r"\b(?:costs|raises|rises|grows|gains)(?: \w+){0,2}(?: by)?\s*$")
+_SIZE = r"\d[\d,]*(?:\.\d+)?"
+_SIGNED = rf"([-+\u2212]?{_SIZE})%?"
+_LOSS = re.compile(rf"(?<![\w.%,])[-\u2212]({_SIZE})%")
+_INTERVAL = re.compile(rf"(?<![\w.,]){_SIGNED}(?: nats| points)? \[{_SIGNED}, {_SIGNED}\]")
+_PART = re.compile(
+    r"(?<![\w.,^-])(?<!\bthe )(\d[\d,]*) of (?:its |the |all )?(\d[\d,]*)(?![\d.%])"
+    r"(?: \((\d+)(\.\d+)?%\))?"
+)
+_VERDICT = "holds|fails|agree|contradicted|reproduced|not reproduced|found|not found|not testable"
+_ROW = re.compile(rf"\b(00[1-4]-[a-z0-9](?:[\w.-]*\w)?)(?:[`)]* is|[`)]*:)?(?: \**({_VERDICT})\b)?")
 _FALL = re.compile(r"\b(?:lowers|reduces|falls|shrinks|drops)(?: \w+){0,2}(?: by)?\s*$")
 
 
@@ -28,6 +38,48 @@ def faults(runs: Iterable[NotebookRun]) -> list[str]:
     """What does not keep to it, one sentence each."""
     known = list(runs)
     return [*sums(), *texts(known), *signs(known)]
+
+
+def arithmetic(name: str, text: str) -> list[str]:
+    """What a text says that no numbers can be: a change that takes away more than there is, as an
+    interval of plain numbers may, a value outside its own interval, a part larger than its
+    whole, a share that is not their quotient.
+    """
+    found = [
+        f"{name} tells -{lost}%, which is more than there is"
+        for lost in _LOSS.findall(text)
+        if _plain(lost) > 100
+    ]
+    for match in _INTERVAL.finditer(text):
+        value, low, high = map(_plain, match.groups())
+        if not low <= value <= high:
+            found.append(f"{name} tells {match[0]}, a value outside its interval")
+    for match in _PART.finditer(text):
+        part, whole = _plain(match[1]), _plain(match[2])
+        if part > whole:
+            found.append(f"{name} tells {match[0]}, a part larger than its whole")
+        elif match[3]:
+            share, digits = match[3] + (match[4] or ""), len(match[4] or ".") - 1
+            if abs(100 * part / whole - float(share)) > 0.51 * 10.0**-digits:
+                found.append(f"{name} tells {match[0]}, another share")
+    return found
+
+
+def rows(name: str, text: str, verdicts: Mapping[str, str]) -> list[str]:
+    """Rows that a text names and the register lacks, or that it gives another verdict than they
+    have (`verdicts`, empty where there is none).
+    """
+    found = []
+    for id, said in _ROW.findall(text):
+        if id not in verdicts:
+            found.append(f"{name} names {id}, which is no row of the register")
+        elif said and not verdicts[id].startswith(said):
+            found.append(f"{name} says {said!r} of {id}, which is {verdicts[id]!r}")
+    return found
+
+
+def _plain(number: str) -> float:
+    return float(number.replace(",", "").replace("\u2212", "-"))
 
 
 def sums() -> list[str]:

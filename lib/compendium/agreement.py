@@ -33,13 +33,15 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from compendium import accounts, claims, codebase, paths, profiles, runs
+from compendium import accounts, claims, codebase, findings, paths, profiles, runs
 from compendium.runs import NotebookRun, all_committed
 
 _FIELDS = {"id", "of", "is", "alike", "said", "with"}
 # pages outside of docs/, and files that say what a page says, too
 _MORE = "README.md CONTRIBUTING.md CITATION.cff Makefile pyproject.toml data/README.md".split()
 _MORE += ["report/story/story.html"]
+# where rows stand that went, or that nobody has
+_NAME_OTHERS = {"docs/retired.md", "docs/architecture.md", "Makefile"}
 _UNITS = "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
 _UNITS += " fifteen sixteen seventeen eighteen nineteen"
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
@@ -145,6 +147,12 @@ def faults() -> list[str]:
         for name in dict.fromkeys(one.place for one in told if one.quantity == entry["id"]):
             if "with" in entry and name in texts and entry["with"] not in texts[name]:
                 found.append(f"{name} tells {entry['id']} without the words {entry['with']!r}")
+    verdicts = dict.fromkeys(claims.load(), "")
+    verdicts |= {finding.claim.id: finding.verdict for finding in findings.of_committed()[0]}
+    for place in known:
+        found += accounts.arithmetic(place.name, place.text)
+        if place.name not in _NAME_OTHERS:
+            found += accounts.rows(place.name, place.text, verdicts)
     return found + unsourced() + stale_figures() + accounts.faults(committed_runs())
 
 

@@ -115,6 +115,16 @@ def test_where_all_places_agree_nothing_is_found(whole):
         ("README.md", "7 of 40 outputs of one model; 0.7 are read, 0.69 are read", "says 0.69"),
         ("README.md", "<!-- value: y -->1,007<!-- /value --> of 40 outputs of one model", "1,007"),
         ("README.md", "7 of 40 outputs", "README.md tells lost outputs without the words"),
+        ("docs/new.md", "by +186% [-163%, +536%]", "docs/new.md tells -163%, which is more than"),
+        ("docs/new.md", "costs +0.56 nats [0.61, 0.74]", "[0.61, 0.74], a value outside its"),
+        (
+            "docs/new.md",
+            "of all heads 271 of 270",
+            "tells 271 of 270, a part larger than its whole",
+        ),
+        ("docs/new.md", "these are 19 of 202 (12%)", "tells 19 of 202 (12%), another share"),
+        ("docs/new.md", "as `001-b` asks", "docs/new.md names 001-b, which is no row"),
+        ("notebooks/11_other.ipynb", _notebook("001-a is **not found**"), "says 'not found' of"),
         ("docs/trust.md", "It loses 6 outputs of one model.", "docs/trust.md says 6"),
         ("docs/new.md", "It loses 5 outputs of one model.", "docs/new.md says 5"),
         ("docs/gallery/001.md", "77 of 40 outputs of one model", "docs/gallery/001.md says 77"),
@@ -133,6 +143,12 @@ def test_where_all_places_agree_nothing_is_found(whole):
 def test_a_page_that_contradicts_the_records_is_found(whole, path, text, told):
     whole(files={path: text})
     assert any(told in fault for fault in agreement.faults())
+
+
+def test_what_numbers_can_be_and_rows_that_there_are_are_left_alone(whole):
+    text = "-12% [-20%, -3.5%], +0.5 points [-1, 2], 7 of the 24 of 4 classes, 19 of 202 (9%); "
+    whole(files={"docs/new.md": text + "001-a is **found**, by 001-a: found and in `001-a`."})
+    assert agreement.faults() == []
 
 
 @pytest.mark.parametrize("told", ["seven of 40", "Seven of 40", "7 of 40"])
