@@ -199,6 +199,23 @@ def test_ties_everywhere_deceive_nobody(undecided, features):
     assert left <= 0.25 * classes
 
 
+@pytest.mark.parametrize(
+    ("dimension", "spread", "others"), [(5, 0, 55), (5, 1e-8, 55), (24, 0, 92), (5, 1e-8, 0)]
+)
+def test_copies_but_for_their_last_digits_are_decided(undecided, dimension, spread, others):
+    """Twenty rows that training never moved, 1e-8 apart as PP-OCRv3's are, with biases a little
+    above the others', as in a part of its list: some win by a millionth, some never. Then
+    without others.
+    """
+    rng = np.random.default_rng(4)
+    W = rng.normal(size=(20 + others, dimension)) / 10
+    b = rng.normal(-0.06, 0.01, 20 + others)
+    W[:20] = rng.normal(size=dimension) * 0.03 + rng.normal(size=(20, dimension)) * 1e-8
+    b[:20] = rng.normal(-0.04, spread, 20)
+    layer = SoftmaxLayer(W.astype(np.float32), b.astype(np.float32))
+    assert undecided(layer, Box(100.0)) == 0
+
+
 def safetensors(**tensors: tuple[str, list[int], bytes]) -> bytes:
     header, content = {}, b""
     for name, (dtype, shape, data) in tensors.items():

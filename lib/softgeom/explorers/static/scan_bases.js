@@ -13,7 +13,7 @@ const REFRESH = 100; // pivots after which the inverse is computed anew
 const MOST_PIVOTS = 20; // per dimension, for one class: far more than most need; rows that are copies but for their last digits may use them up
 
 export class Bases {
-  /** No rivals yet: `add` brings them, the first time at least one. */
+  /** No rivals yet, and no basis: `add` brings them. */
   constructor(d, low, high) {
     const n = d + 1;
     Object.assign(this, { d, n, low, high, age: 0, k: 0, names: [], place: new Map(), excluded: new Set() });
@@ -41,8 +41,7 @@ export class Bases {
       this.place.set(name, this.k++);
       this.names.push(name);
     }
-    if (!this.basic) this.startAtCorner();
-    else if (fresh) this.price();
+    if (fresh) this.basic ? this.price() : this.startAtCorner();
     return fresh;
   }
 

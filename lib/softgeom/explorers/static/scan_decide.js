@@ -5,13 +5,13 @@
 
 import { Bases } from "./scan_bases.js";
 import { certifyCaptors } from "./scan_captors.js";
-import { boxAround, exponent, findTwins, project, rowOf } from "./scan_layer.js";
+import { boxAround, exponent, findTwins, greatest, project, rowOf } from "./scan_layer.js";
 import { certifiedMargin, climb, firstLook, look } from "./scan_search.js";
 
 const CUTS = 40; // rounds for one class
 const STRONGEST = 64; // rivals that join in each
 const TRIED = 8; // classes near the middle: the first may not be captive
-const COPY = 1e-6; // of a row's length: a rival no farther away is a copy but for its last digits, between which no basis can tell
+const COPY = 1e-6; // of a row's length: a rival no farther away is a copy but for its last digits, between which no shared basis can tell
 const WORTH = 0.3; // share of climbers that a round must bring to the top: proofs are cheap
 const WON = Symbol("won");
 const SECONDS = 20; // for one class; then it stays undecided, and the page says so
@@ -76,23 +76,32 @@ function* oneByOne(layer, left, bases, prove, won, now) {
   for (const [n, one] of left.entries()) {
     yield { stage: "cutting", done: n, of: left.length };
     const before = bases.basic && bases.state();
+    const decided = (ended) => ended === WON || (ended && prove(one.t, ended.rivals, ended.weights, "cuts"));
     const ended = cut(layer, one, bases, won, now);
-    const captive = ended && ended !== WON && prove(one.t, ended.rivals, ended.weights, "cuts");
-    if (!captive && before) bases.restore(before); // only captives leave their basis to others
+    const done = decided(ended);
+    if (before && (ended === WON || !done)) bases.restore(before); // only captives leave their basis to others
+    if (!done) decided(cut(layer, one, new Bases(layer.d, ...boxAround(layer)), won, now, true));
   }
 }
 
-/** Cutting planes for one class: it wins at a point (WON, and `won` has heard), ends with weights to be tried, or with nothing (null). */
-function cut(layer, one, bases, won, now) {
+/**
+ * Cutting planes for one class: it wins at a point (WON, and `won` has heard), ends with weights to be tried, or with nothing (null). In a basis of
+ * its `own` it stands at the origin and its rivals are measured by their distance: copies but for their last digits are rows of order one there.
+ */
+function cut(layer, one, bases, won, now, own = false) {
   const { t } = one;
-  const [own, bias, Y] = [rowOf(layer, t), layer.b[t], new Float64Array(layer.classes)];
-  const apart = (i) => own.some((x, k) => Math.abs(x - layer.W[i * layer.d + k]) > COPY * layer.norms[t]);
-  const add = (names, asked = apart) => bases.add([...names].filter((i) => i !== t && asked(i)), (i) => rowOf(layer, i), (i) => layer.b[i]);
-  if (!bases.basic) add([...one.rivals, ...look(layer, t, one.z, Y, 4 * layer.d).strongest]);
+  const [row, bias, Y] = [rowOf(layer, t), layer.b[t], new Float64Array(layer.classes)];
+  const away = (i) => rowOf(layer, i).map((x, k) => x - row[k]);
+  const size = (i) => (own ? 2 ** exponent(greatest(away(i))) : 1);
+  const rowFor = (i) => (own ? away(i).map((x) => x / size(i)) : rowOf(layer, i));
+  const biasFor = (i) => (own ? (layer.b[i] - bias) / size(i) : layer.b[i]);
+  const add = (names) => bases.add([...names].filter((i) => i !== t && greatest(away(i)) > (own ? 0 : COPY * layer.norms[t])), rowFor, biasFor);
+  if (!bases.basic && !add([...one.rivals, ...look(layer, t, one.z, Y, 4 * layer.d).strongest])) return null;
   const end = now() + 1000 * SECONDS;
   for (let round = 0; round < CUTS && now() < end; round++) {
-    const vertex = bases.solve(t, own, bias);
+    const vertex = own ? bases.solve(t, new Float64Array(layer.d), 0) : bases.solve(t, row, bias);
     if (!vertex) return null;
+    vertex.weights = vertex.weights.map((w, n) => w / size(vertex.rivals[n]));
     if (vertex.value <= bases.doubt && (vertex.value <= 0 || proven(layer, t, vertex.rivals, vertex.weights))) return vertex;
     const z = project(layer, vertex.z);
     const seen = look(layer, t, z, Y, STRONGEST);
@@ -101,7 +110,7 @@ function cut(layer, one, bases, won, now) {
       won(t, z, bound);
       return WON;
     }
-    if (!add(seen.strongest) && !add(seen.strongest, () => true)) return null;
+    if (!add(seen.strongest)) return null;
   }
   return null;
 }
