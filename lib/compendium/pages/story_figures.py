@@ -127,10 +127,10 @@ def _arc(won: NDArray[np.bool_]) -> str:
 def proof(letter: str, shares: Sequence[tuple[str, int]], captors: int) -> str:
     """The heaviest captors as discs of their share, and all of the weight as a bar."""
     content = _text(60, 92, letter, "mark big", 84)
-    content += _text(300, 58, "is never above the mean of these,", "soft", 18)
-    content += _text(300, 84, "at any x", "soft", 18)
+    content += _text(300, 58, "is never above the mean of these", "soft", 18)
+    content += _text(300, 84, "at any x with entries up to 100", "soft", 18)
     for n, (name, share) in enumerate(shares):
-        x, y, r = 82 + 118 * (n % 4), 172 + 118 * (n // 4), 13 * share**0.5
+        x, y, r = 82 + 118 * (n % 4), 172 + 118 * (n // 4), 10 * share**0.5
         content += _disc(x, y, max(r, 22), "captor") + _text(x, y + 9, html.escape(name), "", 26)
         content += _text(x, y + max(r, 22) + 20, f"{share}%", "soft", 15)
     left = 40.0

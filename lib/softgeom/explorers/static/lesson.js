@@ -2,7 +2,7 @@
 // it is saved as one file for the teacher (python -m classroom judges it again). No kernel, no server, no network.
 
 import { judge, read } from "./lesson_answers.js";
-import { PageModel, embed } from "./page.js";
+import { PageModel, embed, offer } from "./page.js";
 import { html } from "./stage.js";
 
 const ASKED = { number: "a number", whole: "a whole number", members: "names", order: "names in order", array: "numbers", fractions: "fractions" };
@@ -96,9 +96,7 @@ function handIn(box, lesson, kept, keep) {
   });
   box.querySelector("[data-save]").addEventListener("click", () => {
     const words = `answers_${lesson.number}_${name.value.trim().replace(/[^\p{L}\p{N}]+/gu, "_") || "nameless"}.html`;
-    const link = html("a", { download: words, href: URL.createObjectURL(new Blob([sheet(lesson, kept, name.value, explanation.value)], { type: "text/html" })) });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    offer(words, sheet(lesson, kept, name.value, explanation.value), "text/html");
   });
   box.querySelector("[data-forget]").addEventListener("click", () => {
     if (!confirm("Forget all that was answered on this page?")) return;

@@ -1,4 +1,4 @@
-// What the static pages need besides an explorer: a model without a kernel, and manners inside an iframe.
+// What the static pages need besides an explorer: a model without a kernel, files to keep, and manners inside an iframe.
 
 /** The four methods of a widget's model that the explorers use. */
 export class PageModel {
@@ -59,6 +59,13 @@ export function keepInAddress(model, names) {
     }, 250);
   };
   for (const name of names) model.on(`change:${name}`, write);
+}
+
+/** Let the reader keep this as a file. */
+export function offer(download, content, type = "") {
+  const href = URL.createObjectURL(new Blob([content], { type }));
+  Object.assign(document.createElement("a"), { href, download }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }
 
 /** Take the theme that stands behind the # of the address, and tell the page around an iframe how high this one is. */

@@ -1,6 +1,6 @@
 // The page that scans: it asks for a file and a feature set, shows how far the worker is, and what it found.
 
-import { embed } from "./page.js";
+import { embed, offer } from "./page.js";
 
 const ROWS = 50; // of the table at first; a button shows more
 const FIELDS = { upper: ["box", "ball"], lower: ["box"], gains: ["layernorm", "rmsnorm"], shifts: ["layernorm"] }; // of the form, with the sets that need them
@@ -62,13 +62,7 @@ export function scanPage(code, example, called) {
       at("choice").hidden = false;
       show(result);
     },
-    file({ name, bytes }) {
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([bytes]));
-      link.download = name;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-    },
+    file: ({ name, bytes }) => offer(name, bytes),
     problem({ text }) {
       at("working").hidden = true;
       say("");
