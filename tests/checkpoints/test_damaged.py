@@ -1,6 +1,7 @@
 """Damaged files of every kind end in a layer or in a sentence; `make torture` draws thousands."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -21,6 +22,33 @@ def test_a_sample_of_damages(kind, tmp_path):
     for _ in range(40):
         broken = damaged.damage(rng, content())
         assert damaged.answer(tmp_path, name, broken) == "", broken
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "onnx", "paddle", "traineddata", "kaldi", "ctranslate2", "tensorflow.js", "fasttext",
+        "fasttext quantised", "gguf", "gguf quantised", "tflite", "safetensors",
+    ],
+)  # fmt: skip
+def test_every_cut_and_every_inflated_number_ends_in_a_sentence(kind, tmp_path):
+    """At each place of the header eight bytes say the largest numbers, so that each count, size and
+    type does; nothing is allocated for them.
+    """
+    name, content = KINDS[kind]
+    whole = content()
+    broken = [whole[: len(whole) * n // 16] for n in range(16)]
+    for at in range(0, min(len(whole), 400), 4):
+        broken += [
+            whole[:at] + large + whole[at + 8 :] for large in (b"\xff" * 8, b"\xff\xff\xff\x7f" * 2)
+        ]
+    tracemalloc.start()
+    try:
+        for variant in broken:
+            assert damaged.answer(tmp_path, name, variant) == "", variant
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

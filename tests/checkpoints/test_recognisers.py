@@ -228,6 +228,28 @@ def test_damaged_files_of_paddle_end_in_a_layer_or_a_sentence(tmp_path, new):
         load_head(tmp_path / "m.pdiparams")
 
 
+def test_a_program_of_paddle_in_circles_or_of_other_types_ends_in_a_sentence(tmp_path):
+    write_paddle(
+        tmp_path, LAYER, new=True, steps=[("swish", [9], 9), ("squeeze", [9], 9), *STEPS[2:]]
+    )
+    assert load_head(tmp_path / "m.pdiparams").layer.classes == 5
+    nothing = (None, 3, "ops", [], {}, [3], [None], [{"#": "p"}], [{"#": 3, "O": {"%": 1}}])
+    wrong = [{"program": {"regions": [{"blocks": [{"ops": ops}]}]}} for ops in nothing]
+    for program in (*wrong, {"program": 3}, {"program": {"regions": []}}, {}):
+        (tmp_path / "m.json").write_text(json.dumps(program))
+        with pytest.raises(ValueError, match=r"^[^\n]+m\.(json|pdiparams)[^\n]+$"):
+            load_head(tmp_path / "m.pdiparams")
+    (tmp_path / "m.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        load_head(tmp_path / "m.pdiparams")
+
+
+def test_names_of_ctranslate2_that_stand_for_one_another_stand_for_nothing(tmp_path):
+    round_ = [("decoder/projection/weight", "a"), ("a", "decoder/projection/weight"), ("b", "b")]
+    (tmp_path / "model.bin").write_bytes(ctranslate2({"head/weight": W.astype("f4")}, round_))
+    assert load_head(tmp_path / "model.bin").names == {"weight": "head/weight"}
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
