@@ -213,14 +213,21 @@ def _for_the_site(text: str) -> str:
             return f"[{label}]({_DOORS_OF_README[address]})"
         if re.match(r"[a-z]+:|figures/|#", address):
             return match[0]
-        if claim := re.fullmatch(r"(?:docs/)?gallery/\d+\.md#(.+)", address):
-            return f'<a href="claims.html#{claim[1]}">{label}</a>'
+        if place := re.fullmatch(r"(?:docs/)?gallery/\d+\.md#((\d\d_)?.+)", address):
+            page = f"notebooks/{place[1]}.html" if place[2] else f"claims.html#{place[1]}"
+            return f'<a href="{page}">{label}</a>'
         if address.startswith("notebooks/lessons/"):
             return f"[{label}]({address.removeprefix('notebooks/')})"
         page, end, anchor = address.removeprefix("docs/").partition(".md")
         return f"[{label}]({_SHOWN[page]}.md{anchor})" if end and page in _SHOWN else label
 
-    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)]+)\)", link, text)
+    text = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)]+)\)", link, text)
+    # of a row of links those that lead nowhere on the site say nothing
+    return re.sub(r"(?m)^.*(?: · .*){3}$", _linked, text)
+
+
+def _linked(row: re.Match[str]) -> str:
+    return " · ".join(part for part in row[0].split(" · ") if re.search(r"\]\(|<a ", part))
 
 
 def _tree(title: str, entries: list[str]) -> str:

@@ -97,16 +97,20 @@ def test_the_readme_becomes_two_pages_and_leads_nowhere_outside():
         "# Title\n\n<!-- value: a/b -->7<!-- /value --> [start](notebooks/start.ipynb)\n\n## "
         "See it in a minute\n\nrun\n\n## Four questions\n\n"
         "see [data](data/README.md), [teaching](notebooks/lessons/TEACHING.md), "
-        "[web](https://x.org), [row](docs/gallery/003.md#003-a), ![a [b] "
-        "c](figures/default/a.png)\n\n"
-        "minutes [cite](CITATION.cff)\n"
+        "[web](https://x.org), [row](docs/gallery/003.md#003-a), "
+        "[book](docs/gallery/003.md#60_placebo), ![a [b] c](figures/default/a.png)\n\n"
+        "minutes [cite](CITATION.cff)\n\n"
+        "[Data](data/README.md) · [map](docs/map.md) · [rights](docs/reproducing.md#licences) · "
+        "[to cite](CITATION.cff)\n"
     )
     front, running = report.split_readme(text, "# Reproducing\n\n[data](../data/README.md)\n")
     assert front.startswith("# Title\n\n7 start\n")
     assert (
         "see [data](data.md), [teaching](lessons/TEACHING.md), [web](https://x.org), <a "
-        'href="claims.html#003-a">row</a>, ![a [b] c](figures/default/a.png)'
+        'href="claims.html#003-a">row</a>, <a href="notebooks/60_placebo.html">book</a>, '
+        "![a [b] c](figures/default/a.png)"
     ) in front
+    assert front.endswith("\n[Data](data.md) · [rights](running.md#licences)\n")
     assert '<iframe class="explorer"' in front.partition("## Four questions")[0]
     assert front.rstrip().count("minutes cite") == 1
     assert " ".join(running.split()) == "# Running it ## See it in a minute run [data](data.md)"
