@@ -11,7 +11,7 @@ Markers in the text, each kept and its content replaced::
     <!-- fuzzers: all --> ... <!-- /fuzzers -->
     <!-- links: live --> ... <!-- /links -->
 
-A recorded value (`... | ,.0f`: its format), a recorded table (`... | a, b`: its columns) or, as
+A recorded value (`... | ,.0f`: its format) or a claim's evidence (`003-real-folds:heads`), a recorded table (`... | a, b`: its columns) or, as
 `bench/targets`, a benchmark's, a recorded figure, verdicts by kind, of all papers or of one
 (`... 003`), what a make target costs (`... | disk`: in GB), what tries to break it (`... kills`: by
 kind of work), and site, Binder and checks at the address that pyproject.toml names.
@@ -31,7 +31,7 @@ from compendium import findings, paths
 from compendium.pages import fuzzers
 from compendium.pages.entries import table_of_counts
 from compendium.pages.gallery import picture
-from compendium.runs import NotebookRun, committed, csv_rows
+from compendium.runs import NotebookRun, committed, csv_rows, recorded
 
 _KINDS = "value|table|cost|figure|verdicts|links|fuzzers"
 _MARKER = re.compile(rf"(?s)<!-- ({_KINDS}): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->")
@@ -72,6 +72,8 @@ class _Renderer:
 
     def value(self, what: str, option: str) -> str:
         name, _, key = what.rpartition("/")
+        if not name:  # evidence of a claim
+            return format(recorded(what), option) + " (committed)" * (self.runs is not None)
         run, other = self.who_has("values", name, key)
         values = run.record["values"]
         if key not in values:
