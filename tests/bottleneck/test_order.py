@@ -163,7 +163,7 @@ def test_degenerate_layers_get_a_proven_answer_or_none(rows, data):
     assert found.verify()
 
 
-def test_only_comparisons_of_the_layers_classes_are_demanded():
+def test_an_order_demands_comparisons_of_the_layer_and_its_margin_is_the_smallest():
     """A class number below 0 is none, and not one from the end."""
     order = Order([[0], [1, 2]])
     assert order.demands(np.array([0, 0]), np.array([1, 2]), 3)
@@ -175,9 +175,6 @@ def test_only_comparisons_of_the_layers_classes_are_demanded():
     assert not order.demands(above[None], below[None], 3)
     assert not order.demands(above[:1], below, 3)
     assert not order.demands(above[:0], below[:0], 3)
-
-
-def test_a_margin_is_the_smallest_difference_that_an_order_demands():
     rng = np.random.default_rng(5)
     for _ in range(30):
         order, y = some_order(rng, 6), rng.integers(-9, 10, 6)

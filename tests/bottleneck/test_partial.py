@@ -130,7 +130,7 @@ def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(d, k, s
     assert look.turned < 1e-10 * size
 
 
-def test_far_winners_are_certified_by_a_part_of_each_product(monkeypatch):
+def test_far_winners_alone_are_certified_by_a_part_of_each_product(monkeypatch):
     monkeypatch.setattr(partial, "FEWEST", 1000)
     layer = normal_layer(3000, 192)
     points = list(layer.W * np.float32(20))
@@ -141,9 +141,6 @@ def test_far_winners_are_certified_by_a_part_of_each_product(monkeypatch):
     exact = Checker(layer, Box(1000.0)).certify(np.stack(points), np.arange(3000))
     assert (bounds <= exact * (1 + 1e-5)).all()
     assert (bounds > 0).mean() > 0.8
-
-
-def test_where_winners_are_not_far_ahead_nothing_is_tried(monkeypatch):
     monkeypatch.setattr(partial, "FEWEST", 1000)
     layer = hard_layer(3000, 64)
     assert partial_look(Checker(layer, Box(9.0)), list(layer.W), np.arange(3000)) is None

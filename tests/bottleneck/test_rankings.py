@@ -44,11 +44,19 @@ def meets_region(ranking: tuple[int, ...], W: np.ndarray, b: np.ndarray | None) 
     )
 
 
-def test_example_below_equation_three():
+def test_the_example_and_witnesses_rank_the_classes_as_said():
     """Probabilities (.2, .4, .1, .3) give the permutation 3142, and class 2 is the argmax."""
     ranking = rank_classes([0.2, 0.4, 0.1, 0.3])
     assert [c + 1 for c in ranking] == [3, 1, 4, 2]
     assert ranking[-1] == np.argmax([0.2, 0.4, 0.1, 0.3])
+    W, b = random_layer(6, 3, bias=True)
+    assert b is not None
+    for ranking, x in feasible_rankings(W, b).items():
+        logits = [
+            sum(int(w) * q for w, q in zip(row, x, strict=True)) + int(c)
+            for row, c in zip(W, b, strict=True)
+        ]
+        assert rank_classes(logits) == ranking
 
 
 @pytest.mark.parametrize("scores", [[1.0, 1.0], [1.0, math.nan]])
@@ -70,17 +78,6 @@ def test_corollary_one_is_an_equivalence(C, d, bias):
         assert verdict.verify(W, b)
         assert verdict.feasible == (ranking in realised) == meets_region(ranking, W, b)
         assert (verdict.x is None) == (not verdict.feasible) == (verdict.weights is not None)
-
-
-def test_witnesses_rank_the_classes_as_said():
-    W, b = random_layer(6, 3, bias=True)
-    assert b is not None
-    for ranking, x in feasible_rankings(W, b).items():
-        logits = [
-            sum(int(w) * q for w, q in zip(row, x, strict=True)) + int(c)
-            for row, c in zip(W, b, strict=True)
-        ]
-        assert rank_classes(logits) == ranking
 
 
 @pytest.mark.parametrize("bias", [True, False])

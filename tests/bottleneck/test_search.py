@@ -66,7 +66,7 @@ def test_braid_reflect_is_the_published_algorithm(bias):
     assert on.steps[~ours.won].all()
 
 
-def test_a_reflection_swaps_the_two_logits_and_without_bias_keeps_the_norm():
+def test_a_reflection_swaps_two_logits_and_a_win_outside_the_box_does_not_count():
     rng = np.random.default_rng(0)
     x, w_t, w_i = rng.normal(size=(3, 5, 4))
     b_t, b_i = rng.normal(size=(2, 5))
@@ -78,9 +78,6 @@ def test_a_reflection_swaps_the_two_logits_and_without_bias_keeps_the_norm():
         np.linalg.norm(reflect_step(x, w_t, w_i, zero, zero), axis=1), np.linalg.norm(x, axis=1)
     )
     np.testing.assert_array_equal(reflect_step(x, w_t, w_t, b_t, b_i), x)
-
-
-def test_a_win_outside_the_box_does_not_count():
     layer = SoftmaxLayer([[1.0], [0.0]], [-50.0, 0.0])
     found = braid_reflect(layer, bound=10.0)
     assert found.won[0]
@@ -109,13 +106,10 @@ def test_a_look_is_the_plain_product(features, monkeypatch):
         assert set(seen.strongest[n]) == set(order[:5])
 
 
-def test_a_winner_is_compared_with_its_best_rival_not_with_itself():
+def test_effective_problems_have_the_layers_logits_and_nobody_is_its_own_rival():
     problem = make_problem(SoftmaxLayer([[1.0, 0.0], [0.0, 0.25]]), Box(1.0))
     seen = look(problem, np.array([[1.0, 1.0]]), np.array([0]))
     assert (seen.margin[0], len(seen.losers)) == (0.75, 0)
-
-
-def test_effective_problems_have_the_layers_logits():
     layer = normal_layer(20, 3, bias=True)
     u = np.array([0.3, -0.2, 0.5])
     norm = Ellipsoid([1.0, 2.0, 0.5], [1.0, -1.0, 0.2], centred=True)
@@ -160,7 +154,7 @@ def test_the_largest_entries_are_found_through_groups(width, values):
         np.testing.assert_array_equal(found, np.sort(Y, axis=1)[:, -k:])
 
 
-def test_ascent_finds_what_one_look_does_not():
+def test_ascent_finds_what_one_look_does_not_and_surround_proves_what_is_planted():
     layer = hard_layer(3000, 128, planted=20)
     problem = make_problem(layer, Box(100.0))
     found = climb(problem, np.arange(2400, 2980))
@@ -168,9 +162,6 @@ def test_ascent_finds_what_one_look_does_not():
     later = (found.margin > 0) & (found.looks > 1)
     assert later.sum() > 20
     assert (np.abs(found.Z) <= 100).all()
-
-
-def test_surround_proves_planted_classes():
     layer = hard_layer(3000, 64, planted=20)
     problem = make_problem(layer, Box(100.0))
     proven = surround(problem, np.arange(2970, 3000))
@@ -237,7 +228,7 @@ def test_surround_survives_classes_on_an_edge_of_the_hull():
     assert all(bound <= 0 for _, bound in surround(problem, np.arange(200, 260)).values())
 
 
-def test_programme_and_nearest_point_agree_where_both_apply():
+def test_programme_and_nearest_point_agree_and_dual_weights_have_the_value():
     """In one dimension a box and a ball are the same set."""
     layer = uniform_layer(15, 1, seed=3)
     W, b = layer.W.astype(float), layer.bias.astype(float)
@@ -248,9 +239,6 @@ def test_programme_and_nearest_point_agree_where_both_apply():
         for programme in (box, ball):
             programme.add(others, W[t] - W[others], b[t] - b[others])
         assert (box.solve()[1] > 1e-6) == (ball.solve()[1] > 0)
-
-
-def test_dual_weights_of_the_programme_have_its_value():
     layer = uniform_layer(30, 3, seed=5)
     W, b, high = layer.W.astype(float), layer.bias.astype(float), np.full(3, 4.0)
     for t in range(0, 30, 5):

@@ -107,18 +107,15 @@ def test_no_class_that_can_win_is_proven(monkeypatch):
         assert programme.solve()[1] <= 1e-9
 
 
-def test_few_classes_wide_layers_and_homogeneous_problems_share_no_start(monkeypatch):
+def test_some_problems_share_no_start_and_one_that_fails_loses_nothing(monkeypatch, caplog):
     layer, classes = head()
     boxed = make_problem(layer, Box(100.0))
     assert make_start(boxed, classes, 0).basis is not None
     assert make_start(boxed, classes[: shared_basis.FEWEST - 1], 0) == Start()
     assert make_start(make_problem(layer, Unbounded()), classes, 0) == Start()
-    monkeypatch.setattr(shared_basis, "MOST_FEATURES", 9)
-    assert make_start(boxed, classes, 0) == Start()
-
-
-def test_a_start_that_fails_leaves_the_classes_to_the_routes(monkeypatch, caplog):
-    layer, _ = head()
+    with monkeypatch.context() as narrow:
+        narrow.setattr(shared_basis, "MOST_FEATURES", 9)
+        assert make_start(boxed, classes, 0) == Start()
     verdicts = scan(layer).table.verdict.tolist()
     monkeypatch.setattr(routes, "shared_basis", lambda *given: 1 // 0)
     assert scan(layer).table.verdict.tolist() == verdicts

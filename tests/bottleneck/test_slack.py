@@ -183,7 +183,7 @@ def test_weights_of_any_size_prove_the_same(power):
     assert half == other == pytest.approx(-0.6)
 
 
-def test_what_vanishes_is_covered():
+def test_what_vanishes_is_covered_and_harms_nothing():
     """The only feature that counts has no rows: three operations on it, and three on the biases,
     may each have lost a number below the normal range. The gain of 0 hides the rows' own rounding.
     """
@@ -192,9 +192,6 @@ def test_what_vanishes_is_covered():
     captors = Captors(np.array([1]), np.ones(1))
     bound = slack_bounds(layer, features, [0], [captors], 0.0)[0]
     assert 3 * (1 + features.radius) * tiny < bound + 1e-305 < 200 * tiny
-
-
-def test_a_weight_that_is_nothing_beside_another_harms_nothing():
     layer, two = SoftmaxLayer([[0.0], [0.0], [-1.0]], [-1.0, 0.0, 0.0]), np.array([1, 2])
     alone, both = (
         slack_bounds(layer, Box(2.0), [0], [Captors(two, np.array([1.0, other]))])[0]

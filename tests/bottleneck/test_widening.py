@@ -76,7 +76,7 @@ def test_a_class_that_wins_in_a_larger_box_is_not_asked_for_all_of_space(monkeyp
     assert won
 
 
-def test_the_table_says_the_weakest_condition(found):
+def test_the_table_says_the_weakest_condition_if_there_is_one(found):
     everywhere, ball, *far = ({f.index for f in part.findings} for part in found.wider)
     said = dict(zip(found.table["class"], found.table["holds"], strict=True))
     for f in found.findings:
@@ -89,9 +89,6 @@ def test_the_table_says_the_weakest_condition(found):
             balls += "; over ||x|| <= 60" * any(f.index in part for part in far)
             assert said[f.index] == "up to 3" + balls
     assert set(said.values()) > {"", "whatever the features"}
-
-
-def test_a_scan_without_captives_or_of_its_own_set_has_no_more_to_say():
     all_win = scan(SoftmaxLayer(np.eye(4, dtype="f4")))
     assert widen(all_win).wider == ()
     everywhere = scan(crowd(), features=Unbounded())

@@ -117,7 +117,7 @@ def test_a_fault_is_seen(tmp_path, monkeypatch):
     assert damaged.answer(tmp_path, name, content()).startswith("ValueError: could not convert")
 
 
-def test_an_array_that_claims_more_than_the_file_holds(tmp_path):
+def test_arrays_that_claim_too_much_and_texts_that_are_not_unicode(tmp_path):
     """In GGUF an array of 2^60 texts; in a pickle lists that double forty times."""
     content = KINDS["gguf"][1]()
     key = b"tokenizer.ggml.tokens"
@@ -130,9 +130,6 @@ def test_an_array_that_claims_more_than_the_file_holds(tmp_path):
     (tmp_path / "a.pkl").write_bytes(doubled + b".")
     with pytest.raises(ValueError, match="holds no dictionary of named arrays"):
         load_head(tmp_path / "a.pkl")
-
-
-def test_texts_that_are_not_unicode(tmp_path):
     """In a GGUF header; half of a surrogate pair in the name of a safetensors file."""
     content = KINDS["gguf"][1]()
     (tmp_path / "a.gguf").write_bytes(content.replace(b"gpt2", b"gp\xff2"))

@@ -95,13 +95,18 @@ def test_constants_behind_transpose_and_outputs_behind_reshape(tmp_path, layer_a
     assert layer.b is None
 
 
-def test_the_last_of_two_layers_is_taken_and_another_can_be_named(tmp_path, layer_arrays):
+def test_the_last_of_two_layers_is_taken_and_two_outputs_are_two_heads(tmp_path, layer_arrays):
     W, b = layer_arrays
     first = np.eye(3, dtype=np.float32)
     rows = 'MatMul x first > h \n Tanh h > t \n Gemm t W b > y; {"transB": 1}'
     path = _save(tmp_path / "m.onnx", rows, {"first": first, "W": W, "b": b})
     np.testing.assert_array_equal(load_softmax_layer(path).W, W)
     np.testing.assert_array_equal(load_softmax_layer(path, weight="first").W, first)
+    rows = "MatMul x W > y \n MatMul x V > z"
+    path = _save(tmp_path / "m.onnx", rows, {"W": W.T, "V": 2 * W.T[:, :5]}, outputs=("y", "z"))
+    with pytest.raises(ValueError, match=r"several heads.*W \(3, 7\), V \(3, 5\)"):
+        load_softmax_layer(path)
+    assert load_softmax_layer(path, weight="V").classes == 5
 
 
 BESIDE = {"save_as_external_data": True, "location": "w.data", "size_threshold": 0}
@@ -400,11 +405,3 @@ def test_declared_sizes_are_compared_with_the_file(tmp_path):
         onnx.save(model, str(path))
         with pytest.raises(ValueError, match=message):
             load_softmax_layer(path)
-
-
-def test_outputs_with_a_layer_each_are_several_heads(tmp_path):
-    rows = "MatMul x W > y \n MatMul x V > z"
-    path = _save(tmp_path / "m.onnx", rows, {"W": W, "V": 2 * W[:, :5]}, outputs=("y", "z"))
-    with pytest.raises(ValueError, match=r"several heads.*W \(3, 7\), V \(3, 5\)"):
-        load_softmax_layer(path)
-    assert load_softmax_layer(path, weight="V").classes == 5

@@ -238,18 +238,20 @@ def test_what_is_no_model_is_one_sentence(model, point):
         sg.load(model)
 
 
-def test_names_that_give_no_order_are_refused():
+def test_names_without_order_biases_of_other_names_and_hidden_entries_are_refused():
     for tokens in ({"a", "b", "c"}, 3, {"a": "b"}):
         with pytest.raises(ValueError, match="tokens"):
             sg.load(np.eye(3), tokens=tokens)
-
-
-def test_a_bias_is_not_read_against_the_names_of_the_classes():
     frame, b = pd.DataFrame(np.eye(3), index=list("abc")), pd.Series([1.0, 2, 3], list("cab"))
     for model, bias in (((frame, b), None), (frame, b)):
         with pytest.raises(ValueError, match="index of the bias"):
             sg.load(model, bias=bias)
     np.testing.assert_array_equal(sg.load(frame, bias=b[list("abc")]).layer.b, [2, 3, 1])
+    hidden = np.ma.masked_array(np.eye(3), mask=np.eye(3))
+    with pytest.raises(ValueError, match="W is a masked array"):
+        sg.scan(hidden)
+    with pytest.raises(ValueError, match="bias is a masked array"):
+        sg.scan(np.eye(3), bias=np.ma.masked_equal([1.0, 2.0, 3.0], 2))
 
 
 def test_linear_models_of_scikit_learn_decide_as_their_layer_does():
@@ -270,11 +272,3 @@ def test_a_weight_norm_gives_the_matrix_that_is_multiplied_with():
     model = torch.nn.Sequential(torch.nn.utils.parametrizations.weight_norm(linear))
     for options in ({}, {"weight": "0"}, {"weight": "0.weight"}):
         np.testing.assert_array_equal(sg.load(model, **options).layer.W, linear.weight.detach())
-
-
-def test_hidden_entries_of_a_masked_array_are_not_read():
-    hidden = np.ma.masked_array(np.eye(3), mask=np.eye(3))
-    with pytest.raises(ValueError, match="W is a masked array"):
-        sg.scan(hidden)
-    with pytest.raises(ValueError, match="bias is a masked array"):
-        sg.scan(np.eye(3), bias=np.ma.masked_equal([1.0, 2.0, 3.0], 2))

@@ -111,7 +111,7 @@ def test_what_breaks_is_tried_again_and_a_refusal_is_not(serve):
     assert len(seen) == 1
 
 
-def test_a_slow_but_honest_server_is_waited_for(serve, monkeypatch):
+def test_a_slow_server_is_waited_for_and_no_cache_is_no_failure(serve, monkeypatch, tmp_path):
     monkeypatch.setattr(transfer, "LEAST_RATE", 20.0)
 
     def slowly(connection):
@@ -122,9 +122,6 @@ def test_a_slow_but_honest_server_is_waited_for(serve, monkeypatch):
 
     url, _ = serve(slowly)
     assert len(_fetch(url).body) == 100
-
-
-def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path):
     (tmp_path / "file").write_text("")
     cache = transfer.RangeCache(tmp_path / "file" / "folder")
     cache.keep("a", b"123")

@@ -47,7 +47,7 @@ def test_folds_and_layers_needed_have_their_closed_forms():
         assert leaders.layers_needed(alpha) == int(np.ceil(np.log(100) / np.log1p(alpha)))
 
 
-def test_which_rivals_free_and_imprison_is_true():
+def test_which_rivals_free_and_imprison_and_the_largest_mask():
     """By enumeration of all subsets, with nothing of the answers' own search."""
     W = masks.RIVALS.W * 4
     others = [i for i in range(5) if i != 3]
@@ -65,9 +65,6 @@ def test_which_rivals_free_and_imprison_is_true():
         for some in itertools.combinations(others, k):
             least = not wins(some) and all(wins([i for i in some if i != r]) for r in some)
             assert masks.imprison("ABCDE"[i] for i in some) == least
-
-
-def test_the_largest_mask_is_the_largest():
     layer = masks.VOCABULARY
     sizes = []
     for k in range(1, 8):

@@ -244,7 +244,7 @@ def test_where_the_features_lie_can_be_told(npz, tmp_path, capsys, options, mean
         assert main([*command, "--features", "ball"]) == boundary.REFUSED
 
 
-def test_no_computed_logit_strays_further_than_the_rounding_bound(layer):
+def test_logits_stay_within_the_rounding_bound_and_undecided_classes_stop_a_pruning(layer, npz):
     rng = np.random.default_rng(0)
     for features in (Box(100.0), Box(3.0, low=-0.3), Ball(5.0)):
         bounds = rounding_errors(layer, features)
@@ -253,9 +253,6 @@ def test_no_computed_logit_strays_further_than_the_rounding_bound(layer):
             x = x if features != Box(3.0, low=-0.3) else np.abs(x)
             computed = (layer.W @ x + layer.b).astype(np.float32)
             assert (np.abs(computed - layer.logits(x)) <= bounds).all()
-
-
-def test_undecided_classes_stop_a_pruning(npz, layer):
     from softgeom.bottleneck import Unknown
     from softgeom.bottleneck.pruning import cut
 
@@ -425,7 +422,7 @@ def test_every_failure_leaves_its_traceback_where_it_is_asked_for(capsys, monkey
     assert "traceback in no file, for none could be written" in capsys.readouterr().err
 
 
-def test_warnings_with_names_from_a_file_are_one_printable_line(capsys, npz):
+def test_warnings_and_terminals_without_unicode_get_escapes(capsys, npz, tmp_path):
     """A process of its own: pytest's handlers take the library's warnings in this one."""
     code = (
         "import logging, softgeom.commands as c; c.main(['completion', 'bash']); "
@@ -433,6 +430,12 @@ def test_warnings_with_names_from_a_file_are_one_printable_line(capsys, npz):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "softgeom: a\\x1b[2Jb c\n"
+    np.savez(tmp_path / "m.npz", W=np.eye(3), tokens=np.array(["\u0416", "b", "c"]))
+    command = [sys.executable, "-m", "softgeom.cli", "explain", str(tmp_path / "m.npz"), "0"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u0416" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -447,12 +450,3 @@ def test_closed_streams_are_no_fault(tmp_path, closing, code, told):
     command = f"exec {sys.executable} -m softgeom.cli inspect absent.npz {closing}"
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (code, told)
-
-
-def test_a_terminal_without_unicode_gets_escapes(tmp_path):
-    np.savez(tmp_path / "m.npz", W=np.eye(3), tokens=np.array(["\u0416", "b", "c"]))
-    command = [sys.executable, "-m", "softgeom.cli", "explain", str(tmp_path / "m.npz"), "0"]
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\\u0416" in done.stdout

@@ -90,12 +90,9 @@ def test_stand_in_reviews_are_announced_balanced_reproducible_and_planted(compen
     assert 0.85 < agreement < 1.0
 
 
-def test_unknown_text_lists_the_names(compendium):
+def test_unknown_text_lists_the_names_and_a_part_serves_evaluation(compendium):
     with pytest.raises(ValueError, match="no corpus is called 'wiki': choose one of imdb"):
         corpora.load_text("wiki")
-
-
-def test_folder_without_training_part_serves_evaluation_only(compendium):
     folder = compendium / "data" / "raw" / "wikitext"
     folder.mkdir()
     (folder / "wikitext-103.valid.txt").write_text("valid", encoding="utf-8")

@@ -171,7 +171,7 @@ def test_a_full_disk_names_the_place_and_leaves_nothing(keep):
     assert keep() == [3.0, 6.0]
 
 
-def test_a_checkpoint_carries_the_key_and_goes_when_the_work_is_done(keep, tmp_path):
+def test_a_checkpoint_carries_the_key_and_what_has_no_content_is_refused(keep, tmp_path):
     keep(resumes=True)
     from keptdemo import log
 
@@ -179,9 +179,6 @@ def test_a_checkpoint_carries_the_key_and_goes_when_the_work_is_done(keep, tmp_p
     assert path.parent == tmp_path / "kept"
     assert path.name.startswith("demo-")
     assert not path.exists()
-
-
-def test_what_has_no_content_is_refused(keep, tmp_path):
     from keptdemo.work import compute
 
     with pytest.raises(TypeError, match=r"a PosixPath cannot be part of a key"):

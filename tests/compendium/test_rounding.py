@@ -52,7 +52,7 @@ def test_a_finding_is_the_same_when_its_evidence_is_however_its_digits_are_cut()
     assert not rounding.same_record(first, record(0.012349, "loss 1.23%"), 3e-5)
 
 
-def test_a_notebook_says_how_large_its_noise_is(tmp_path):
+def test_a_notebook_says_how_large_its_noise_is_and_what_is_damaged_is_replaced(tmp_path):
     tables, records = ["x\n1.7e-07\n", "x\n4.2e-07\n"], ['{"a": "1.7e-07"}', '{"a": "4.2e-07"}']
     for path, (old, new) in ((tmp_path / "a.csv", tables), (tmp_path / "a.json", records)):
         path.write_text(old)
@@ -60,6 +60,10 @@ def test_a_notebook_says_how_large_its_noise_is(tmp_path):
         assert path.read_text() == old
         rounding.write(path, new)
         assert path.read_text() == new
+    for name in ("a.csv", "a.json"):
+        (tmp_path / name).write_text("{" if name == "a.json" else "")
+        rounding.write(tmp_path / name, '{"a": 1}')
+        assert (tmp_path / name).read_text() == '{"a": 1}'
 
 
 def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23", alt="a line", profile="default"):
@@ -109,13 +113,6 @@ def test_a_rerun_on_another_machine_rewrites_nothing(files):
 )
 def test_what_changed_is_rewritten(files, changes, names):
     assert files(**changes) == names
-
-
-def test_what_cannot_be_read_is_replaced(tmp_path):
-    for name in ("a.csv", "a.json"):
-        (tmp_path / name).write_text("{" if name == "a.json" else "")
-        rounding.write(tmp_path / name, '{"a": 1}')
-        assert (tmp_path / name).read_text() == '{"a": 1}'
 
 
 def test_a_missing_half_of_a_figure_is_made_again_but_in_a_smoke_run(compendium, write_notebook):

@@ -69,10 +69,6 @@ def test_each_runs_once_after_what_it_reads_in_forks_of_one_process(make_all, cl
     (clone / "params" / "20_late.yaml").write_text("number: 6\n")
     make_all("--jobs", "1")
     assert [entry[:2] for entry in _ran(clone)] == [["20_late", 6], ["10_early", 5]]
-    path = clone / "notebooks" / "30_alone.ipynb"
-    path.write_text(path.read_text())  # saved again, and says the same
-    make_all()
-    assert not _ran(clone)
 
 
 def test_profiles_overrides_and_unknown_names(make_all, clone, monkeypatch):

@@ -40,7 +40,7 @@ def test_two_runs_give_the_same_bytes(draw, tmp_path):
     assert b"CreationDate" not in files[1].read_bytes()
 
 
-def test_alt_text_and_facts_are_inside_the_png(draw, tmp_path):
+def test_alt_text_and_facts_are_inside_the_png_or_it_is_refused(draw, tmp_path):
     png, pdf = style.save_figure(
         draw(), tmp_path / "line", alt="a falling line", metadata={"seed": 3}
     )
@@ -48,9 +48,6 @@ def test_alt_text_and_facts_are_inside_the_png(draw, tmp_path):
         assert image.text["Description"] == "a falling line"
         assert json.loads(image.text["Comment"]) == {"seed": 3}
     assert b"a falling line" in pdf.read_bytes()
-
-
-def test_a_figure_without_alt_text_is_refused(draw, tmp_path):
     with pytest.raises(ValueError, match="figure line: alternative text is missing"):
         style.save_figure(draw(), tmp_path / "line", alt=" ")
 
@@ -69,7 +66,7 @@ def test_colours_stay_apart_in_grey():
     assert min(b - a for a, b in itertools.pairwise(values)) > 0.01
 
 
-def test_a_headline_wraps_inside_the_figure_and_above_its_axes(draw):
+def test_a_headline_wraps_inside_the_figure_or_is_set_smaller(draw):
     fig = draw()
     style.headline(
         fig, "Ninety of ninety numbers of the table agree with the paper, whatever route is taken"
@@ -80,9 +77,6 @@ def test_a_headline_wraps_inside_the_figure_and_above_its_axes(draw):
     assert title.get_text().count("\n") == 1
     assert frame.x0 <= box.x0 < box.x1 <= frame.x1
     assert box.y0 >= fig.axes[0].get_tightbbox().y1 - 1  # constrained layout made room
-
-
-def test_a_long_headline_is_set_smaller_and_an_empty_one_refused(draw):
     short, long = draw(), draw()
     style.headline(short, "A line falls")
     style.headline(long, "word " * 21)

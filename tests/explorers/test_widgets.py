@@ -180,7 +180,7 @@ def test_joined_modules_share_no_top_level_name(text):
     assert len(declared) == len(set(declared))
 
 
-def test_candidates_have_verdicts_of_their_own():
+def test_candidates_and_pairs_have_verdicts_of_their_own():
     explorer = SoftmaxExplorer(among=[1, 1, 0, 1])
     assert explorer.candidates == [0, 1, 3]
     assert explorer.verdicts["class"].tolist() == [0, 1, 3]
@@ -197,9 +197,6 @@ def test_candidates_have_verdicts_of_their_own():
     explorer.among = [1, 1, 1, 0]
     explorer.set_layer(TRIANGLE)
     assert explorer.among is None
-
-
-def test_pairs_of_a_ring_come_back_only_as_neighbours():
     ring = next(
         preset for preset in examples.SOFTMAX_PRESETS if preset["name"].startswith("Retrieval")
     )

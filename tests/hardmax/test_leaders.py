@@ -125,15 +125,12 @@ def test_leaders_are_never_lost_and_stand_still(seed):
         assert (states[since:, token] == states[since, token]).all()
 
 
-def test_repeated_words_lead_and_padding_does_not():
+def test_repeated_words_lead_in_each_set_of_a_batch_and_padding_does_not():
     Z = np.array([[1.0, 0.0], [-1.0, 0.2], [5.0, 5.0]])
     np.testing.assert_array_equal(
         leaders(Z, np.eye(2), counts=np.array([3.0, 1.0, 0.0])), [True, True, False]
     )
     np.testing.assert_array_equal(leaders(Z[[0, 0, 1]], np.eye(2)), [False, False, True])
-
-
-def test_a_batch_of_sets_has_the_leaders_of_each():
     Z = np.random.default_rng(0).normal(size=(6, 9, 3))
     together = leaders(Z, np.eye(3))
     for r in range(6):

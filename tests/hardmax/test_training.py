@@ -27,7 +27,7 @@ def test_a_fixed_alpha_is_approached_geometrically(tiny, model_of):
     )
 
 
-def test_words_are_left_out_at_random_but_never_all(planted):
+def test_words_are_left_out_but_never_all_and_batches_are_a_partition(planted):
     bags = planted["bags"][:400]
     thin = _thinned(bags, 0.3, np.random.default_rng(0))
     assert thin.counts.sum() / bags.counts.sum() == pytest.approx(0.7, abs=0.02)
@@ -36,6 +36,17 @@ def test_words_are_left_out_at_random_but_never_all(planted):
     assert (np.diff((thin.counts > 0).astype(int), axis=1) <= 0).all()
     assert not _thinned(bags, 1.0, np.random.default_rng(0)).empty.any()
     assert _thinned(bags, 0.0, np.random.default_rng(0)) is bags
+    lengths = np.random.default_rng(0).integers(1, 60, 130)
+    counts = (np.arange(60) < lengths[:, None]).astype(np.float32)
+    batches = _batches(
+        Bags(np.zeros((130, 60), np.int32), counts), 10, 16, np.random.default_rng(1)
+    )
+    np.testing.assert_array_equal(np.sort(np.concatenate(batches)), np.arange(130))
+    assert max(len(rows) for rows in batches) == 10
+    assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 15  # of 60
+    means = [lengths[rows].mean() for rows in batches]
+    assert (np.diff(means) < 0).any()
+    assert (np.diff(means) > 0).any()
 
 
 def test_planted_words_are_learnt_and_lead(planted, trained):
@@ -73,20 +84,6 @@ def test_training_is_reproducible_and_follows_the_seed(planted):
     ]
     np.testing.assert_array_equal(runs[0].embedding, runs[1].embedding)
     assert not np.array_equal(runs[0].embedding, runs[2].embedding)
-
-
-def test_batches_are_a_partition_of_similar_lengths_in_random_order():
-    lengths = np.random.default_rng(0).integers(1, 60, 130)
-    counts = (np.arange(60) < lengths[:, None]).astype(np.float32)
-    batches = _batches(
-        Bags(np.zeros((130, 60), np.int32), counts), 10, 16, np.random.default_rng(1)
-    )
-    np.testing.assert_array_equal(np.sort(np.concatenate(batches)), np.arange(130))
-    assert max(len(rows) for rows in batches) == 10
-    assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 15  # of 60
-    means = [lengths[rows].mean() for rows in batches]
-    assert (np.diff(means) < 0).any()
-    assert (np.diff(means) > 0).any()
 
 
 def test_read_only_arrays_are_trained_on_in_silence(tiny, model_of):

@@ -65,7 +65,7 @@ def test_factors_multiply_to_the_change_of_variables(stack):
         assert factors.sum().item() == pytest.approx(whole.item(), abs=1e-10)
 
 
-def test_a_factor_is_a_law_unless_its_map_folds():
+def test_a_factor_is_a_law_unless_its_map_folds_or_has_no_noise(stack):
     eye, flat = torch.eye(2, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)
     past = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [2.0, 0.0]], dtype=torch.float64)
     axis = torch.linspace(-9, 9, 361, dtype=torch.float64)
@@ -79,9 +79,6 @@ def test_a_factor_is_a_law_unless_its_map_folds():
     # negative coupling never folds
     assert mass(-2.0, implicit=True) == pytest.approx(1.0, abs=1e-6)
     assert mass(2.0, implicit=True) > 1.1
-
-
-def test_no_noise_has_no_density(stack):
     X, prior, _ = stack
     with pytest.raises(ValueError, match="noise scale s must be positive"):
         depth.stack_log_densities(X, prior, [], s=0.0)

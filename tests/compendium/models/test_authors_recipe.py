@@ -16,13 +16,10 @@ def data():
     return published_bags.load_published_bags(generated_reviews(), 150, np.random.default_rng(0))
 
 
-def test_words_are_cleaned_as_the_authors_script_does():
+def test_words_are_cleaned_and_made_singular_as_the_authors_script_does():
     text = "The BEST<br />movie... soooo good!! see https://x.y/z, 10/10 don't café_au_lait"
     words = "The BESTmovie soo good see don t caf au lait"
     assert published_bags.split_as_published(text) == words.split()
-
-
-def test_plurals_go_to_a_singular_that_the_corpus_knows():
     words = "movies movie boxes box stories story women woman this thi glass wolves".split()
     known = "movie movie box box story story woman woman thi thi glass wolves".split()
     assert published_bags.singulars(words) == known
@@ -90,8 +87,5 @@ def test_accuracies_are_compared_at_the_lowest_loss_that_both_reach():
     assert gain["gain"] == pytest.approx(0.95 - 0.85)
     late = curve([0.9, 0.8, 0.7], [0.5, 0.5, 0.5], step_size=1.0)
     assert np.isnan(recipes.gains_at_equal_loss(pd.concat([flat, late]))["gain"].iloc[0])
-
-
-def test_cross_entropy_by_hand():
     assert recipes.cross_entropy(np.array([0.0, 0.0]), np.array([0, 1])) == pytest.approx(np.log(2))
     assert recipes.cross_entropy(np.array([800.0]), np.array([0])) == pytest.approx(800)

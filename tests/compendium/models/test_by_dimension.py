@@ -102,9 +102,6 @@ def test_differences_are_decided_over_seeds_after_the_correction():
     assert found["most"] == pytest.approx(0.031)
     assert found["at"] == "d = 2, hard"
     assert found["null_deviation"] == pytest.approx(0.016)
-
-
-def test_where_no_pair_meets_nothing_is_measured():
     found = by_dimension.evidence(
         by_dimension.compare(runs({2: [np.nan]}), "ours", "other", "apart")
     )

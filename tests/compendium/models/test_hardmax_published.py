@@ -29,7 +29,7 @@ def write(folder, **changes):
     )
 
 
-def test_absent_is_none_and_present_is_a_classifier(folder):
+def test_absent_is_none_present_a_classifier_and_damaged_named(folder):
     assert hardmax_published.load_published() is None
     write(folder)
     found = hardmax_published.load_published()
@@ -39,9 +39,6 @@ def test_absent_is_none_and_present_is_a_classifier(folder):
     assert model.recipe.layers == 8
     assert model.w.tolist() == [1.0, -1.0]
     assert len(found.histories) == 1
-
-
-def test_damaged_files_are_named(folder):
     write(folder, alpha=None)
     with pytest.raises(ValueError, match="lacks alpha"):
         hardmax_published.load_published()

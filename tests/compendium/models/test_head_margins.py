@@ -58,7 +58,7 @@ def test_the_gain_of_small_noise_is_the_size_of_the_derivative(anatomy, tokens):
     torch.testing.assert_close(found, expected, rtol=0.05, atol=0)
 
 
-def test_heads_are_summed_up_over_positions_and_layers_taken_whole(anatomy, tokens):
+def test_heads_are_summed_up_and_folded_norms_and_biases_refused(anatomy, tokens):
     table = head_margins.measure(anatomy, tokens, torch.tensor([3, 8]), 0.1, 2, 0)
     summed = head_margins.by_head(table)
     part = table[(table["layer"] == 1) & (table["head"] == 2)]
@@ -67,9 +67,6 @@ def test_heads_are_summed_up_over_positions_and_layers_taken_whole(anatomy, toke
     assert row["closest"] == part["residual"].min()
     assert row["positive"] == (part["coupling"] > 0).mean()
     assert len(head_margins.measure_layers(anatomy, tokens, 4)) == 2
-
-
-def test_folded_norms_and_biases_are_refused(anatomy):
     with pytest.raises(ValueError, match="are folded"):
         head_margins.head_weights(circuits.fold_norms(anatomy).blocks[0], None)
     biased = replace(anatomy.blocks[0], b_K=anatomy.blocks[0].b_K + 1)

@@ -65,15 +65,12 @@ def scored(learned):
     ]
 
 
-def test_one_position_with_all_pressure_is_one_position():
+def test_pressure_on_one_position_or_on_none():
     runs = scored([0, 0, 50.0, 0, 0, 0])
     ratios = concentration.support_ratios(concentration.concentration_by_seed(runs, 2), 0.05)
     assert all(interval.mean == pytest.approx(1 / 6, rel=1e-3) for interval in ratios.values())
     places = concentration.places_by_seed(runs, 2).set_index(["prior", "seed"])
     assert places.loc[("learned", 0), "softmax_share_of_the_first"] == pytest.approx(0.0, abs=1e-6)
-
-
-def test_no_positive_score_is_no_concentration():
     by_seed = concentration.concentration_by_seed(scored([0, -5.0, -5, -5, -5, -5]), 2)
     positive = by_seed[(by_seed["prior"] == "learned") & (by_seed["reading"] == "positive")]
     assert positive["windows_with_pressure"].eq(0).all()
@@ -103,15 +100,12 @@ def test_tables_read_the_windows_of_the_run():
     assert found["bigram_perplexity"] < found["unigram_perplexity"] <= 20
 
 
-def test_the_gate_takes_numbers_as_they_are():
+def test_the_gate_takes_numbers_as_they_are_and_the_lowest_loss_chooses_the_rate():
     scale = pd.DataFrame(
         [{"baseline_perplexity": 9.5, "trigram_perplexity": 7.0, "tokens": 100, "seeds": 3}]
     )
     assert outcomes.gate(scale) == {"baseline_perplexity": 9.5, "tokens": 100, "seeds": 3}
     assert isinstance(outcomes.gate(scale)["tokens"], int)
-
-
-def test_the_rate_with_the_lowest_loss_is_chosen_and_never_one_that_diverged():
     trials = pd.DataFrame({"learning_rate": [1e-1, 3e-3, 1e-3], "validation": [np.nan, 4.0, 5.0]})
     assert outcomes.chosen_rate(trials) == 3e-3
     assert outcomes.chosen_rate(trials.iloc[::-1]) == 3e-3

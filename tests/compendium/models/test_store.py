@@ -58,7 +58,7 @@ def test_the_name_means_the_model_trained_last(tiny, quick, monkeypatch):
         trained_gpt("gpt", "default", encoded, sizes, replace(quick, seed=3))
 
 
-def test_a_corpus_is_encoded_once(monkeypatch):
+def test_a_corpus_is_encoded_once_and_an_empty_part_refused(monkeypatch):
     source = corpora.Source("test text", "local")
     text = corpora.Text(TEXT * 3, TEXT, TEXT, source)
     first = load_encoded("imdb", 280, characters=500, text=text)
@@ -69,9 +69,6 @@ def test_a_corpus_is_encoded_once(monkeypatch):
     assert again.tokenizer.decode(again.train) == (TEXT * 3)[:500]
     with pytest.raises(TypeError):
         load_encoded("imdb", 280, characters=501, text=text)
-
-
-def test_an_empty_part_is_refused():
     text = corpora.Text(TEXT, "", TEXT, corpora.Source("test text", "local"))
     with pytest.raises(ValueError, match="the validation part of imdb is empty"):
         load_encoded("imdb", 280, text=text)

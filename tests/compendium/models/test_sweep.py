@@ -32,7 +32,7 @@ def run(experiment, folder, **options):
     return sweep.run_experiment(experiment, TOKENS[:600], TOKENS[600:], folder, "cpu", **options)
 
 
-def test_the_grid_varies_lambda_and_seed_only():
+def test_the_grid_varies_lambda_and_seed_only_and_trials_the_rate():
     grid = sweep.penalty_grid(BASE, [0.0, 0.05, 0.25], [0, 1])
     assert [(e.training.seed, e.training.penalty_weight) for e in grid] == [
         (seed, weight) for seed in (0, 1) for weight in (0.0, 0.05, 0.25)
@@ -40,6 +40,12 @@ def test_the_grid_varies_lambda_and_seed_only():
     assert len({e.key for e in grid}) == 6
     alike = [replace(e, training=replace(e.training, seed=0, penalty_weight=0.0)) for e in grid]
     assert len({e.key for e in alike}) == 1
+    trials = sweep.rate_trials(
+        replace(BASE, training=replace(BASE.training, penalty_weight=0.5)), [0.1, 0.2], 7
+    )
+    assert [
+        (e.training.learning_rate, e.training.steps, e.training.penalty_weight) for e in trials
+    ] == [(0.1, 7, 0.0), (0.2, 7, 0.0)]
 
 
 def test_ablations_change_one_reading_each_with_seeds_of_its_own():
@@ -57,15 +63,6 @@ def test_ablations_change_one_reading_each_with_seeds_of_its_own():
     ]
     with pytest.raises(ValueError, match="no reading of the prior is called 'free M'"):
         sweep.ablations(BASE, 0.05, {"free M": 1})
-
-
-def test_trials_of_the_learning_rate_know_nothing_of_the_penalty():
-    trials = sweep.rate_trials(
-        replace(BASE, training=replace(BASE.training, penalty_weight=0.5)), [0.1, 0.2], 7
-    )
-    assert [
-        (e.training.learning_rate, e.training.steps, e.training.penalty_weight) for e in trials
-    ] == [(0.1, 7, 0.0), (0.2, 7, 0.0)]
 
 
 def test_lambda_zero_leaves_the_prior_as_it_started(tmp_path):
@@ -89,7 +86,7 @@ def test_a_finished_run_is_read_and_not_trained_again(tmp_path, monkeypatch):
     assert set(table["key"]) == {BASE.key}
 
 
-def test_a_diverged_run_is_a_finding(tmp_path, monkeypatch):
+def test_a_diverged_run_is_a_finding_and_a_missing_one_names_its_notebook(tmp_path, monkeypatch):
     def diverge(*_, **__):
         raise DivergedError(17, "loss", None)
 
@@ -98,9 +95,6 @@ def test_a_diverged_run_is_a_finding(tmp_path, monkeypatch):
     assert outcome["diverged_at"] == 17
     assert outcome["evaluations"] == []
     assert run(BASE, tmp_path)["diverged_at"] == 17
-
-
-def test_a_missing_run_names_its_notebook(tmp_path):
     with pytest.raises(FileNotFoundError, match="run notebook 23_margin_sweep first"):
         sweep.load_experiment(tmp_path, "0123")
 

@@ -15,10 +15,16 @@ def text():
     return article.page()
 
 
-def test_it_is_one_small_file_that_asks_for_nothing(text):
+def test_it_is_one_small_file_whose_steps_have_figures_and_sources(text):
     assert len(text.encode()) < 400_000
     assert not re.search(r'\b(?:src|action|data)="|url\(|@import|fetch\(', text)
     assert "{{" not in text
+    steps = re.findall(r'<div class="step".*?(?=<div class="step"|</section>)', text, re.DOTALL)
+    assert len(steps) >= 8
+    for step in steps:
+        assert step.count("<svg") == 1
+        (notebook,) = re.findall(r'href="\.\./notebooks/([\w]+)\.html"', step)
+        assert paths.notebook(notebook).is_file()
 
 
 def test_the_wall_holds_every_sign_of_the_list_once_and_lights_the_lost(text):
@@ -35,15 +41,6 @@ def test_the_wall_holds_every_sign_of_the_list_once_and_lights_the_lost(text):
     assert sorted(re.sub("</?b>", "", drawn)) == sorted("".join(s for s, _ in seen))
 
 
-def test_every_step_has_a_figure_and_its_source(text):
-    steps = re.findall(r'<div class="step".*?(?=<div class="step"|</section>)', text, re.DOTALL)
-    assert len(steps) >= 8
-    for step in steps:
-        assert step.count("<svg") == 1
-        (notebook,) = re.findall(r'href="\.\./notebooks/([\w]+)\.html"', step)
-        assert paths.notebook(notebook).is_file()
-
-
 def test_no_number_of_a_result_is_typed_into_the_words():
     words = (paths.root() / "report" / "story" / "story.html").read_text(encoding="utf-8")
     plain = re.sub(r"\{\{.*?\}\}|<[^>]*>", "", words, flags=re.DOTALL)
@@ -51,12 +48,9 @@ def test_no_number_of_a_result_is_typed_into_the_words():
     assert set(re.findall(r"\d[\d,.]*\d|\d", plain)) <= allowed
 
 
-def test_a_place_that_no_result_fills_is_an_error():
+def test_a_place_that_no_result_fills_is_an_error_or_said():
     with pytest.raises(KeyError, match="no row of that table"):
         article._value("bench/pruned_lines:no such model:kept")
     with pytest.raises(KeyError):
         article._filled("50_how_sure/nothing", "")
-
-
-def test_without_results_it_says_so():
     assert "one is missing: 001-figure-&lt;1&gt;" in article.unavailable("001-figure-<1>")
