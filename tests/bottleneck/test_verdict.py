@@ -81,29 +81,6 @@ def test_ellipsoid_margin_is_below_the_exact_one(centred):
         assert float(exact_margin(layer, t, x)) - certified[t] < 1e-12
 
 
-def test_near_tie_is_decided_in_fractions():
-    """The rival is one ulp behind: float64 products cannot tell, fractions can."""
-    w = np.array([0.1, 0.2, 0.3])
-    layer = SoftmaxLayer(np.array([w, np.nextafter(w, -1)]))
-    margins = Checker(layer, Box(1.0)).certify(np.ones((2, 3)), np.arange(2))
-    assert 0 < margins[0] < 1e-15
-    assert margins[1] <= 0
-
-
-def test_witness_outside_the_feature_set_or_not_finite_is_rejected():
-    layer = SoftmaxLayer(SQUARE)
-    for features, point in [
-        (Box(1.0), [1.5, 1.5]),
-        (Ball(1.0), [0.9, 0.9]),
-        (Box(1.0), [np.nan, 1.0]),
-    ]:
-        with pytest.raises(EvidenceError, match="Class 0"):
-            certify_evidence(layer, features, 0, Witness(np.array(point)))
-    assert (
-        Checker(layer, Unbounded()).certify(np.array([[np.inf, 1.0]]), np.array([0]))[0] == -np.inf
-    )
-
-
 def test_tampered_evidence_is_rejected():
     layer = SoftmaxLayer(SQUARE, tokens=["a", "b", "c", "d", "middle"])
     forged = [
@@ -167,6 +144,8 @@ def test_gamma_is_the_classical_bound_and_shapes_are_checked():
     assert gamma(100) == pytest.approx(100 * u / (1 - 100 * u), rel=1e-8)
     assert gamma(100) >= 100 * u / (1 - 100 * u)
     assert gamma(2**25, np.float32) == np.inf
+    everywhere = Checker(SoftmaxLayer(SQUARE), Unbounded())
+    assert everywhere.certify(np.array([[np.inf, 1.0]]), np.array([0]))[0] == -np.inf
     with pytest.raises(ValueError, match=r"2 witnesses need shape \(2, 2\)"):
         Checker(SoftmaxLayer(SQUARE), Box()).certify(np.zeros((2, 3)), np.arange(2))
 
