@@ -37,6 +37,8 @@ _TOOLS = {
     "fold": "",
 }
 _EXPORTED = "export default { render };"
+_NOSCRIPT = """<noscript><p>This page answers in JavaScript; the sheet on paper
+(<code>PAPER.md</code>) does without.</p></noscript>"""
 _HAND_IN = """<section class="hand-in">
 <label>Your explanation <textarea name="explanation"></textarea></label>
 <label>Your name <input type="text" name="name" autocomplete="name"></label>
@@ -69,7 +71,8 @@ def page(name: str) -> str:
     lesson = for_page(tables.lesson(key))
     lesson |= {"key": key, "number": number + 1, "title": title(name), "figures": told.figures}
     kinds = dict.fromkeys(figure["kind"] for figure in told.figures)
-    body = f'<main class="softgeom lesson">\n{"".join(told.parts)}</main>\n{_script(lesson, kinds)}'
+    said = f"{_NOSCRIPT}\n{''.join(told.parts)}"
+    body = f'<main class="softgeom lesson">\n{said}</main>\n{_script(lesson, kinds)}'
     style = scripts.stylesheet() + FIGURE + scripts.text("lesson.css")
     return document(title(name), style, body)
 

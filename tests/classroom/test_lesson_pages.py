@@ -116,4 +116,5 @@ def test_a_page_has_all_of_its_lesson(notebook):
     body = page[page.index("<main") : page.index("</main>")]
     assert not any(word in body for word in ("$", "classroom.", "Shift+Enter", "run the cell"))
     assert "data-figure" in body
+    assert "<noscript>" in body  # else its answer boxes stand empty without a word
     assert len(page.encode()) < 200_000
