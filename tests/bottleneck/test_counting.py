@@ -20,13 +20,11 @@ from softgeom.bottleneck.counting.arrangement import (
     visit_regions,
 )
 from softgeom.bottleneck.counting.regions import (
+    associated_stirling,
     count_regions,
     count_regions_by_recurrence,
     log10_factorial,
     log10_regions,
-)
-from softgeom.bottleneck.counting.stirling import (
-    associated_stirling,
     log_stirling_tail,
     stirling_polynomial_sum,
 )

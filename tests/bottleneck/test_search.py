@@ -175,7 +175,7 @@ def test_weights_polished_together_hold_each_class():
     W = rng.normal(size=(600, 40)).astype(np.float32)
     own = np.concatenate([rng.dirichlet(np.ones(120), 30) @ W[:120], 3 * W[:2]]).astype(np.float32)
     precision = inverse_covariance(W)
-    p, _ = largest_entropy(W, own, np.zeros(600, np.float32), precision)
+    p = largest_entropy(W, own, np.zeros(600, np.float32), precision)
     weights = _polish_together(
         W, own, p, precision, lambda which, weights, v: np.zeros(len(which), dtype=bool)
     )
@@ -190,7 +190,7 @@ def test_polishing_ends_for_each_class_once_its_residual_fits_into_its_room():
     W = rng.normal(size=(600, 40)).astype(np.float32)
     own = (rng.dirichlet(np.ones(120), 30) @ W[:120]).astype(np.float32)
     precision, asked = inverse_covariance(W), []
-    p, _ = largest_entropy(W, own, np.zeros(600, np.float32), precision)
+    p = largest_entropy(W, own, np.zeros(600, np.float32), precision)
 
     def has_room(which: np.ndarray, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
         assert np.allclose(

@@ -33,7 +33,6 @@ def head(d: int = 10, seed: int = 0) -> tuple[SoftmaxLayer, np.ndarray]:
 def test_vertices_are_those_of_programmes_of_their_own(low, high, group, monkeypatch):
     """Some classes are among the shared rivals; bases are inverted anew on the way."""
     monkeypatch.setattr(dual_simplex, "GROUP", group)
-    monkeypatch.setattr(dual_simplex, "REFRESH", 5)
     rng = np.random.default_rng(1)
     rows, bias = rng.normal(size=(90, 6)), rng.normal(scale=0.3, size=90)
     rows[7] *= 4  # far out: it wins, unless it has to beat itself
@@ -130,7 +129,7 @@ def test_blocks_share_one_start_and_prove_the_same_whatever_their_size(monkeypat
     )
     # the first route would prove them all
     whole = scan(layer, without=["surround"])
-    monkeypatch.setattr(scanner, "DECIDE_SHARED", 16)
+    monkeypatch.setattr(scanner, "DECIDE_TOGETHER", 16)
     parts = scan(layer, without=["surround"])
     assert len(sampled) == 2
     # what the search finds of the others depends on its block

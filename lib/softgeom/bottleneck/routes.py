@@ -41,8 +41,9 @@ from softgeom.bottleneck.proving.shared_basis import (
     shares,
 )
 from softgeom.bottleneck.proving.surround import surround
-from softgeom.bottleneck.searching.ascent import Candidates, climb
+from softgeom.bottleneck.searching.ascent import ROUNDS, Candidates, climb
 from softgeom.bottleneck.searching.device import Device
+from softgeom.bottleneck.searching.look import STRONGEST
 
 logger = logging.getLogger("softgeom")
 
@@ -196,8 +197,8 @@ def _together(open_: Open, classes: Ints) -> dict[int, Finding]:
 
 def _search(open_: Open, classes: Ints) -> dict[int, Finding]:
     # programmes start from these larger working sets; few rivals need no choice
-    rounds = 0 if open_.problem.classes <= FEW else 8
-    found = climb(open_.problem, classes, rounds=rounds, steps=40, rivals=64, device=open_.device)
+    rounds = 0 if open_.problem.classes <= FEW else ROUNDS
+    found = climb(open_.problem, classes, rounds=rounds, rivals=STRONGEST, device=open_.device)
     return open_.keep(classes, found)
 
 

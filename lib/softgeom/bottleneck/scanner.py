@@ -38,7 +38,6 @@ from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
 from softgeom.bottleneck.problem import FEW, QUIET, Problem, chosen_classes, make_problem
 from softgeom.bottleneck.proving.refine import refine
-from softgeom.bottleneck.proving.shared_basis import shares
 from softgeom.bottleneck.routes import (
     ROUTES,
     Open,
@@ -51,7 +50,7 @@ from softgeom.bottleneck.routes import (
 )
 from softgeom.bottleneck.scaling import in_units
 from softgeom.bottleneck.scan_result import Scan
-from softgeom.bottleneck.searching.ascent import Candidates, climb, far_points
+from softgeom.bottleneck.searching.ascent import ROUNDS, Candidates, climb, far_points
 from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
@@ -59,10 +58,9 @@ from softgeom.parallel import Backend, one_cluster, run_blocks
 from softgeom.rounding import demand_standard_model
 from softgeom.threads import one_thread
 
-# classes without a witness that share their sample of rivals and a block of the checkpoint
-DECIDE_TOGETHER = 128
-# the same where classes begin at a shared basis: groups that pivot in step end late in small blocks
-DECIDE_SHARED = 512
+# classes without a witness that share their sample of rivals and a block of the checkpoint: groups
+# that pivot in step end late in small blocks, and few blocks leave workers without work
+DECIDE_TOGETHER = 256
 # share of climbers that a round must bring to the top: captives cannot win, and whoever can is
 # pursued once proofs have taken those away
 WORTH = 0.3
@@ -157,8 +155,7 @@ def scan(
         open_ = np.array(unknown_yet, dtype=np.intp)
         with one_thread(), np.errstate(**QUIET):
             start = make_start(task.problem, open_, seed)
-        size = DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER
-        findings |= run(decide_block, open_, size, titles[1], start)
+        findings |= run(decide_block, open_, DECIDE_TOGETHER, titles[1], start)
     return Scan(layer, features, [units.finding_back(findings[t]) for t in chosen.tolist()])
 
 
@@ -251,7 +248,7 @@ def _search(task: _Task, classes: Ints) -> list[Finding]:
 
 def _won_by_search(task: _Task, classes: Ints, device: Device | None) -> dict[int, Finding]:
     """What the search shows for each class: a witness, or that it found none."""
-    rounds = 1 if task.layer.classes <= FEW else 8
+    rounds = 1 if task.layer.classes <= FEW else ROUNDS
     found = climb(task.problem, classes, rounds=rounds, worth=WORTH, device=device)
     margins = _certified(task, classes, found)
     radii = task.checker.radius(classes, margins)

@@ -16,15 +16,11 @@ import scipy.linalg.lapack
 
 from softgeom.arrays import Floats
 
-# a weight below this part of the largest is lost in the sums; without it the evidence is shorter
-NEGLIGIBLE = 1e-9
-SPENT = 0.5  # part of ``weights @ c`` that may be lost for fewer changes of the basis
-
 
 def reduce_support(A: Floats, c: Floats, weights: Floats) -> Floats:
     """Weights (n,) >= 0 with the same sum and, up to rounding, the same ``weights @ A``, A (n, D),
-    of which at most D + 1 are positive; of ``weights @ c``, where it is positive, half is kept at
-    least. They come back as they are if the heaviest points are dependent.
+    of which at most D + 1 are positive, and no less ``weights @ c``. They come back as they are if
+    the heaviest points are dependent.
     """
     columns = np.vstack([A.T, np.ones(len(A))])
     heaviest = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
@@ -36,17 +32,16 @@ def reduce_support(A: Floats, c: Floats, weights: Floats) -> Floats:
         return weights
     # columns[:, others] = columns[:, basic] @ T
     T = scipy.linalg.lapack.dgetrs(lu, order, columns[:, others])[0]
-    basic, x, to_spend = basic.copy(), weights[basic], SPENT * max(float(weights @ c), 0.0)
+    basic, x = basic.copy(), weights[basic]
     loss = c[others] - c[basic] @ T  # of weights @ c, for each unit of weight that is handed over
     for j, y in enumerate(weights[others].tolist()):
         given = T[:, j]
-        is_dear = loss[j] * y > to_spend
+        is_dear = loss[j] * y > 0
         change = -given if is_dear else given  # one that is dear takes weight instead
         most = np.where(change < 0, x / -change, np.inf)
         row = int(most.argmin())
         amount = float(most[row]) if is_dear else min(float(most[row]), y)
         x += amount * change
-        to_spend -= 0.0 if is_dear else max(loss[j] * amount, 0.0)
         if is_dear or amount < y:
             basic[row], x[row] = others[j], y + amount if is_dear else y - amount
             ratio = T[row, j + 1 :] / given[row]

@@ -35,9 +35,6 @@ from softgeom.arrays import Bools, Floats, Ints, Singles
 from softgeom.bottleneck.proving.lp import TOLERANCE
 
 PIVOT = 1e-6  # entries of a tableau row up to this fraction are rounding, not pivots
-REFRESH = 128  # pivots after which the inverse is computed anew
-MOST_PIVOTS = 20  # per dimension, for one class: far more than any needs, unless it cycles
-BEYOND = 1e15  # ratios of columns that cannot enter lie above
 GROUP = 32  # classes in step: their inverses stay in the cache, and one call serves enough of them
 
 
@@ -153,9 +150,10 @@ class _Group:
         self._replace(np.arange(g))
 
     def run(self) -> Iterator[tuple[int, Vertex | None]]:
-        limit = MOST_PIVOTS * self.targets.shape[1]
+        limit = len(self.programme.columns)  # far more than any class needs, unless it cycles
         while len(self.which):
-            for place in np.flatnonzero(self.age >= REFRESH).tolist():
+            # after as many pivots as it has columns an inverse is computed anew
+            for place in np.flatnonzero(self.age >= self.targets.shape[1]).tolist():
                 self._refresh(place)
             r, ended = self._leaving()
             for place in np.flatnonzero(ended).tolist():
@@ -216,15 +214,16 @@ class _Group:
         alpha, gain, ratio = self.alpha[:g], self.gain[:g], self.ratio[:g]
         np.matmul(row.astype(np.float32), self.programme.columns32, out=alpha)
         np.negative(alpha, out=gain)  # a column that can enter has a positive one
-        # without masks, which cost more than the divisions: what cannot enter gets a ratio beyond
+        # without masks, which cost more than the divisions: what cannot enter gets a ratio of inf
         np.subtract(gain, (PIVOT * np.abs(row).max(axis=1)).astype(np.float32)[:, None], out=ratio)
-        np.maximum(ratio, 1e-30, out=ratio)
-        np.divide(np.maximum(self.reduced, 1e-12), ratio, out=ratio)
+        np.maximum(ratio, 0.0, out=ratio)
+        with np.errstate(divide="ignore", over="ignore"):
+            np.divide(np.maximum(self.reduced, 1e-12), ratio, out=ratio)
         least = ratio.min(axis=1)
         # of those tied the largest pivot
         np.copyto(gain, 0.0, where=ratio > (least * np.float32(1 + 1e-6))[:, None])
         q = gain.argmax(axis=1)
-        change = np.where(least < BEYOND, self.reduced[each, q] / alpha[each, q], np.inf)
+        change = np.where(least < np.inf, self.reduced[each, q] / alpha[each, q], np.inf)
         change = change.astype(np.float32)
         np.multiply(alpha, change[:, None], out=gain)
         self.reduced -= gain

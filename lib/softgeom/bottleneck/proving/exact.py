@@ -25,11 +25,11 @@ from softgeom.bottleneck.certifying.hull import exact_row
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Comparisons, Witness
 from softgeom.bottleneck.proving.simplex import TooLargeError, best_margin
+from softgeom.bottleneck.searching.look import STRONGEST
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
 MOST_FEATURES = 32  # seconds an order there; entries of the tableau grow with the dimension
 MOST_COMPARISONS = 400  # in the working set, and looked at in fractions where floats see none
-GROWTH = 64  # comparisons that join it at a time
 SECONDS = 30.0
 
 Row = list[Fraction]
@@ -76,7 +76,7 @@ def decide_exactly(
             near = closest_pairs(order, logits, len(seen) + MOST_COMPARISONS).tolist()
             leads = {code: _lead(*difference(code), z) for code in near if code not in seen}
             fresh = sorted((code for code in leads if leads[code] <= 0), key=leads.__getitem__)
-            fresh = fresh[:GROWTH]
+            fresh = fresh[:STRONGEST]
         if not fresh or len(working) + len(fresh) > MOST_COMPARISONS:
             count = f"{len(working) + len(fresh)} comparisons"
             limit = f"(at most {MOST_COMPARISONS})"
@@ -101,7 +101,7 @@ def _lead(row: Row, constant: Fraction, z: Row) -> Fraction:
     return sum((p * q for p, q in zip(row, z, strict=True)), constant)
 
 
-def closest_pairs(order: Order, logits: NDArray[np.floating], most: int = GROWTH) -> Ints:
+def closest_pairs(order: Order, logits: NDArray[np.floating], most: int = STRONGEST) -> Ints:
     """The comparisons that logits (C,) break or nearly break, as ``above * C + below``."""
     above, below = order.closest(logits, most)
     return above * len(logits) + below

@@ -28,21 +28,14 @@ from numpy.typing import NDArray
 from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Points, Problem, Proofs, proofs_of
-from softgeom.bottleneck.proving.caratheodory import NEGLIGIBLE, reduce_support
-from softgeom.bottleneck.searching.look import look
+from softgeom.bottleneck.proving.caratheodory import reduce_support
+from softgeom.bottleneck.proving.lp import CORRECTIONS, TOLERANCE
+from softgeom.bottleneck.searching.look import STRONGEST, look
 
 TOGETHER = 64  # classes that look together: each holds its rivals' rows, a few megabytes
-STRONGEST = 96  # rivals that join after a look, at each of two points
 STEPS = 80  # of one class, over all rounds
-INSIDE = 0.9  # walks begin within this part of the box
-# m begins above the strongest rival by this much of the lead of the strongest over the 2 D-th
-AHEAD = 0.3
-FRACTION_TO_BOUNDARY = 0.95  # part of the way to the nearest face that a step goes
-CORRECTIONS = 4  # of multipliers that are to become exact
-LEAST = 0.1  # part of a multiplier that a correction leaves at least
-WAY = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # parts of a walk at which everybody is looked at
-# on the normal matrix, in units of its mean diagonal: dependent rows must not stop it
-RIDGE = {"float32": 1e-7, "float64": 1e-12}
+FRACTION_TO_BOUNDARY = 0.95  # part of the way to a face that a step goes, and where walks begin
+WAY = 2.0 ** -np.arange(6)  # parts of a walk at which everybody is looked at
 
 
 def walk_each(
@@ -114,7 +107,7 @@ class _Walk:
         self.rivals, self.A = np.zeros(0, np.intp), np.zeros((0, self.D))
         self.captors: Captors | None = None
         self.steps, self.dtype = 0, "float32"
-        middle, half = (self.high + self.low) / 2, INSIDE * (self.high - self.low) / 2
+        middle, half = (self.high + self.low) / 2, FRACTION_TO_BOUNDARY * (self.high - self.low) / 2
         self.add(rivals, middle + np.clip(z.astype(np.float64) - middle, -half, half))
 
     @property
@@ -136,7 +129,7 @@ class _Walk:
         self.lead = self.A @ z + self.c
         strongest = np.sort(self.lead)[-2 * self.D :]
         top = strongest[-1]
-        m = top + (AHEAD * (top - strongest[0]) or abs(top) or 1.0)
+        m = top + (top - strongest[0] or abs(top) or 1.0)
         self.slack = np.concatenate([m - self.lead, self.high - z, z - self.low])
         self.y = 1 / (self.slack * (1 / self.slack[: self.k]).sum())  # all products are equal
         return True
@@ -198,7 +191,8 @@ class _Walk:
         rows = (self.narrow if self.dtype == "float32" else self.A) * root[:, None]
         self.mean = (root @ rows).astype(np.float64)
         matrix = (rows.T @ rows).astype(np.float64) - np.outer(self.mean, self.mean)
-        ridge = RIDGE[self.dtype] * np.trace(matrix) / self.D
+        # dependent rows must not stop it
+        ridge = np.finfo(self.dtype).eps * np.trace(matrix) / self.D
         matrix.flat[:: self.D + 1] += faces / self.total + ridge
         self.factor, failed = scipy.linalg.lapack.dpotrf(matrix, overwrite_a=True)
         return not failed
@@ -227,8 +221,8 @@ class _Walk:
         y = self.y
         for _ in range(CORRECTIONS):
             x = self._solve(self._back(y))
-            y = np.maximum(y + self.h * self._change(x, float(self.mean @ x)), LEAST * y)
-        weights = np.where(y[: self.k] > NEGLIGIBLE * y[: self.k].max(), y[: self.k], 0.0)
+            y = np.maximum(y + self.h * self._change(x, float(self.mean @ x)), 0.0)
+        weights = np.where(y[: self.k] > TOLERANCE * y[: self.k].max(), y[: self.k], 0.0)
         if not self._holds(weights):
             return False
         few = reduce_support(self.A, self.c, weights)

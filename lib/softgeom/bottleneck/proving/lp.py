@@ -23,6 +23,8 @@ from softgeom.arrays import Array, Floats, Ints
 
 # feasibility on rows of order one, of HiGHS and of our own simplex method: checkers repair less
 TOLERANCE = 1e-9
+# Newton's corrections of weights by one factorisation: each gains the digits that it has
+CORRECTIONS = 3
 # the margin asked for, relative to the size of the rows times the radius: winning is strict
 STRICT = 1e-7
 

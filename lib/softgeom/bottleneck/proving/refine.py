@@ -26,9 +26,9 @@ from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying import hull
 from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
 from softgeom.bottleneck.certifying.verdict import Captors
+from softgeom.bottleneck.proving.lp import CORRECTIONS
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
-ROUNDS = 3  # each gains the digits that the first inverse has
 PRIME = 2**26 - 5  # sums of 512 products of residues fit into 64 bits
 
 
@@ -68,7 +68,7 @@ def _finer(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors) 
     Q, R = scipy.linalg.qr(scaled.T, mode="economic", check_finite=False)
     least = len(A) * np.finfo(float).eps * np.abs(R).max()
     depends = len(R) < len(A) or np.abs(np.diag(R)).min() <= least
-    for _ in range(ROUNDS):
+    for _ in range(CORRECTIONS):
         miss = target - A @ weights
         if depends:
             correction = scipy.linalg.lstsq(scaled, miss, check_finite=False)[0]

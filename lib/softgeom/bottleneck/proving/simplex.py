@@ -20,8 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-GREEDY = 300  # pivots by largest gain; from then on by Bland's rule, which cannot cycle
-
 
 class TooLargeError(RuntimeError):
     """An exact computation that would take longer than it was given."""
@@ -51,7 +49,8 @@ def best_margin(
     deadline = time.monotonic() + seconds
     pivots = 0
     while table.value() > 0:
-        column = table.entering(greedy=pivots < GREEDY)
+        # by largest gain; after as many pivots as columns by Bland's rule, which cannot cycle
+        column = table.entering(greedy=pivots < len(table.cost))
         if column is None:
             return Optimum(table.value(), table.weights(), table.point(low))
         table.pivot(table.leaving(column), column)

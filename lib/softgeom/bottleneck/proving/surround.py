@@ -22,19 +22,16 @@ import numpy as np
 from softgeom.arrays import Bools, Floats, Ints, Singles
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem, Proofs, proofs_of
-from softgeom.bottleneck.proving.caratheodory import NEGLIGIBLE
+from softgeom.bottleneck.proving.lp import CORRECTIONS, TOLERANCE
 
 SAMPLE = 6  # rivals per dimension: near a cloud's centre a point lies in the hull of 3 d or so
-# few dimensions make many captives: a larger sample catches more of them and costs little
+# few dimensions make many captives: a larger sample catches more of them (twice as many of 2,000
+# classes of 8 features, and of 4,000 of 4) and costs little
 LEAST = 400
-# in units of the bias's spread; the higher converges faster, the lower has more room
-TEMPERATURES = (3.0, 1.0)
-STEPS = 24
-NEAR = 0.5  # |grad F| relative to its first value: a class that came no nearer is not worth a check
-PASSES = 3  # of polishing together
+STEPS = 24  # of descent
 # part of a class's room that its residual may take up: another pass would hardly tighten the bound
 RESIDUAL = 0.1
-CONJUGATE = 12  # conjugate gradients in each
+CONJUGATE = 12  # conjugate gradients of a correction
 
 
 def surround(problem: Problem, classes: Ints, seed: int = 0) -> Proofs:
@@ -46,36 +43,13 @@ def surround(problem: Problem, classes: Ints, seed: int = 0) -> Proofs:
     others = np.setdiff1d(np.arange(problem.classes), classes)
     size = min(len(others), max(SAMPLE * (d + 1), LEAST))
     rivals = np.sort(rng.choice(others, size, replace=False))
-    proven: Proofs = {}
     if len(rivals) < d + 1:
-        return proven
+        return {}
     W = problem.rows(rivals)[:, :d]
     bias = problem.layer.bias.astype(np.float64) if problem.homogeneous else problem.b
     b = (bias[rivals] - bias[rivals].mean()).astype(np.float32)
-    spread, precision = float(b.std()), inverse_covariance(W)
-    for factor in TEMPERATURES if spread else (1.0,):
-        left = np.array([t for t in classes.tolist() if t not in proven], dtype=np.intp)
-        if not len(left):
-            break
-        own = problem.rows(left)[:, :d]
-        p, gap = largest_entropy(W, own, b / np.float32(factor * (spread or 1.0)), precision)
-        near = gap < NEAR
-        proven |= _proven_together(problem, W, own[near], p[near], rivals, left[near], precision)
-    return proven
-
-
-def _proven_together(
-    problem: Problem,
-    W: Singles,
-    own: Singles,
-    p: Singles,
-    rivals: Ints,
-    classes: Ints,
-    precision: Singles,
-) -> Proofs:
-    """Proofs of ``classes`` (n,) whose weights p (n, k) polishing makes hold."""
-    if not len(classes):
-        return {}
+    precision, own = inverse_covariance(W), problem.rows(classes)[:, :d]
+    p = largest_entropy(W, own, b / (b.std() or np.float32(1.0)), precision)  # T is its spread
 
     def has_room(which: Ints, weights: Floats, v: Floats, part: float = RESIDUAL) -> Bools:
         if problem.homogeneous:
@@ -111,10 +85,10 @@ def _polish_together(
     finds out.
     """
     wide = W.astype(np.float64)
-    p = np.where(p > NEGLIGIBLE * p.max(axis=1, keepdims=True), p, np.float32(0.0))
+    p = np.where(p > TOLERANCE * p.max(axis=1, keepdims=True), p, np.float32(0.0))
     weights = p.astype(np.float64)
     left = np.arange(len(p))
-    for _ in range(PASSES):
+    for _ in range(CORRECTIONS):
         v = weights[left].sum(axis=1)[:, None] * own[left].astype(np.float64) - weights[left] @ wide
         open_ = ~has_room(left, weights[left], v)
         left, v = left[open_], v[open_]
@@ -158,10 +132,8 @@ def inverse_covariance(W: Singles) -> Singles:
     return np.linalg.inv(covariance + ridge * np.eye(len(covariance))).astype(np.float32)
 
 
-def largest_entropy(
-    W: Singles, own: Singles, b: Singles, precision: Singles
-) -> tuple[Singles, Singles]:
-    """Weights (n, k) after descent on F at T = 1 (z over T), and relative |grad F| (n,)."""
+def largest_entropy(W: Singles, own: Singles, b: Singles, precision: Singles) -> Singles:
+    """Weights (n, k) after descent on F at T = 1 (z over T)."""
 
     def state(z: Singles) -> tuple[Singles, ...]:
         lead = z @ W.T + b
@@ -175,7 +147,6 @@ def largest_entropy(
     z = np.zeros_like(own)
     step = np.full(len(own), 0.5, np.float32)
     value, p, v = state(z)
-    first = np.maximum(np.linalg.norm(v, axis=1), np.finfo(np.float32).tiny)
     for _ in range(STEPS):
         trial = z + step[:, None] * (v @ precision)
         trial_value, trial_p, trial_v = state(trial)
@@ -183,4 +154,4 @@ def largest_entropy(
         step = np.where(good, step * np.float32(1.3), step * np.float32(0.4))
         z[good], value[good] = trial[good], trial_value[good]
         p[good], v[good] = trial_p[good], trial_v[good]
-    return p, np.linalg.norm(v, axis=1) / first
+    return p

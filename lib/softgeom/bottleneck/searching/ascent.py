@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from softgeom.bottleneck.searching.device import Device
 
 GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
-MOST_STEPS = 80  # of one climb
+ROUNDS, STEPS = 8, 20  # climbs of one class; steps of its first, each later one has twice as many
 TEMPERATURE = 0.05  # of the smoothed margin, relative to the spread of the rivals' logits
 GROUP_BYTES = 2**20  # working sets climbed together: small enough for the second-level cache
 
@@ -53,18 +53,16 @@ def climb(
     problem: Problem,
     classes: Ints,
     *,
-    rounds: int = 8,
-    steps: int = 20,
+    rounds: int = ROUNDS,
     rivals: int = 32,
     worth: float = 0.0,
     device: Device | None = None,
 ) -> Candidates:
     """Search a witness for each of ``classes`` (n,), from the region's far points.
 
-    After each of ``rounds`` further looks at all rivals, so many of them join a working set; the
-    first climb has ``steps`` steps, each later one twice as many, up to ``MOST_STEPS``: most losers
-    need little. A round in which less than a share ``worth`` of those that climbed have won is the
-    last: where proofs are cheap, the rest is better left to them. Looks and steps run on
+    Before each of ``rounds`` climbs so many ``rivals``, the strongest of the last look at all, join
+    a working set. A round in which less than a share ``worth`` of those that climbed have won
+    is the last: where proofs are cheap, the rest is better left to them. Looks and steps run on
     ``device``; default NumPy.
     """
     see: Callable[..., Look] = partial(look, problem) if device is None else device.look
@@ -78,15 +76,15 @@ def climb(
     working: list[Ints] = [np.zeros(0, np.intp)] * len(classes)
     left, stuck = seen.losers, np.zeros(len(classes), np.intp)
     strongest = seen.strongest
-    for _ in range(rounds):
+    for turn in range(rounds):
         if not len(left):
             break
         for n, stronger in zip(left, strongest, strict=True):
             working[n] = np.union1d(working[n], stronger)
         sets = [working[n] for n in left]
+        steps = 2 * STEPS if turn else STEPS
         trial, lead = _climb_groups(ascend, group_bytes, Z[left], classes[left], sets, steps)
         taken[left] += steps
-        steps = min(2 * steps, MOST_STEPS)
         looks[left] += 1
         seen = see(trial, classes[left], strongest=rivals)
         better = seen.margin > margin[left]

@@ -17,6 +17,7 @@ from softgeom.arrays import Array, Bools, Floats, Ints
 from softgeom.bottleneck.certifying.checker import TILE_BYTES
 from softgeom.bottleneck.problem import Problem
 
+STRONGEST = 64  # rivals, or comparisons, that join a programme after a look
 GROUPED = 8  # columns whose maximum is taken before the largest are picked
 
 
