@@ -17,9 +17,7 @@ def cloud(n: int, D: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nda
 
 @settings(max_examples=60)
 @given(n=st.integers(2, 60), D=st.integers(1, 12), seed=st.integers(0, 10**6))
-def test_the_mean_and_the_worth_stay_with_at_most_one_point_more_than_dimensions(
-    n, D, seed
-):
+def test_the_mean_and_the_worth_stay_with_at_most_one_point_more_than_dimensions(n, D, seed):
     A, c, weights = cloud(n, D, seed)
     few = reduce_support(A, c, weights)
     assert (few >= 0).all()
