@@ -27,6 +27,20 @@ def test_byte_level_bpe_is_decoded_as_its_own_library_does(tmp_path):
     assert list(tokens) == expected
 
 
+@pytest.mark.parametrize("name", ["vocab.json", "vocabulary.json", "vocabulary.txt"])
+def test_a_plain_list_of_byte_level_tokens_is_decoded(tmp_path, name):
+    printable = [chr(n) for n in (*range(33, 127), *range(161, 173), *range(174, 256))]
+    signs = printable + [chr(256 + n) for n in range(256 - len(printable))]
+    tokens = [*signs, "Ġthe", "æĹ¥", "<|end|>"]
+    numbered = {token: n for n, token in enumerate(tokens)}
+    said = {"vocab.json": json.dumps(numbered), "vocabulary.json": json.dumps(tokens)}
+    (tmp_path / name).write_text(said.get(name, "\n".join(tokens)), encoding="utf-8")
+    assert read_tokens(tmp_path / name, len(tokens))[-3:] == (" the", "日", "<|end|>")
+    # a dictionary of letters that has all of these signs, and no word of several
+    (tmp_path / "dict.txt").write_text("\n".join(signs), encoding="utf-8")
+    assert list(read_tokens(tmp_path / "dict.txt", len(signs))) == signs
+
+
 def test_unigram_wordpiece_and_plain_lists(tmp_path):
     unigram = {
         "model": {"type": "Unigram", "vocab": [["<unk>", 0.0], ["▁да", -1.0]]},

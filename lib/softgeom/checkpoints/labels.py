@@ -24,7 +24,7 @@ from typing import Any
 
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.tensors import plain
-from softgeom.checkpoints.token_strings import TOKEN_FILES, vocabulary_of
+from softgeom.checkpoints.token_strings import TOKEN_FILES, decoded, vocabulary_of
 
 BLANK = "<blank>"
 # by how many names a dictionary has fewer than there are classes: what is said, and spaces behind
@@ -204,7 +204,10 @@ def _may_hold_names(path: Path, model: Path) -> bool:
 
 def _parsed(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
     try:
-        return _read(path, classes)
+        names = _read(path, classes)
+        if isinstance(names, dict):
+            return dict(zip(names, decoded(list(names.values())), strict=True))
+        return decoded(names)
     except _UNFIT as error:
         raise ValueError(
             f"{path} is not a vocabulary ({plain(error)}): pass tokenizer.json, vocab.json or "

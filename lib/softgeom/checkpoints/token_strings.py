@@ -90,3 +90,11 @@ def decode_bytes(token: str) -> str:
     if not all(character in _BYTES for character in token):
         return token
     return bytes(_BYTES[character] for character in token).decode("utf-8", errors="replace")
+
+
+def decoded(strings: Sequence[str]) -> list[str]:
+    """A plain list of tokens, as text where they are of a byte-level vocabulary: it begins with the
+    sign of each byte, and has words that follow a space.
+    """
+    byte_level = _BYTES.keys() <= set(strings) and any(s[:1] == "Ġ" < s for s in strings)
+    return [decode_bytes(token) for token in strings] if byte_level else list(strings)
