@@ -47,7 +47,8 @@ READ = TABLE.with_name("read_unaided.csv")
 FILES_ALONE = "files"
 ALIKE = 1e-5
 ASKED = 10
-NOISE = 1e-7  # of the largest term: a margin below it has no sign for HiGHS
+PATIENCE = {"time_limit": 100.0}
+NOISE = 1e-7  # of a feature's size: a margin below it has no sign for HiGHS
 Truth = Callable[[Path], list[str]]
 
 
@@ -452,9 +453,10 @@ def _some(told: pd.DataFrame, verdict: str) -> list[int]:
     return these[np.unique(np.linspace(0, len(these) - 1, ASKED).astype(int))].tolist()
 
 
-def _wins(layer: SoftmaxLayer, low: np.ndarray, high: np.ndarray, t: int) -> bool:
+def _wins(layer: SoftmaxLayer, low: np.ndarray, high: np.ndarray, t: int) -> bool | None:
+    """None, which agrees with nothing, where HiGHS did not end."""
     margin, size = _best_margin(layer, low, high, t)
-    return margin > NOISE * size
+    return None if np.isnan(margin) else margin > NOISE * size
 
 
 def _box(subject: Subject, head: Head) -> Box:
@@ -470,27 +472,36 @@ def _box(subject: Subject, head: Head) -> Box:
 def _best_margin(
     layer: SoftmaxLayer, low: np.ndarray, high: np.ndarray, t: int
 ) -> tuple[float, float]:
-    """``max over the box of min over i of y_t - y_i``, by programmes over more and more rivals,
-    each an upper bound, until one is at most 0 or no other rival cuts it; and its terms' size.
+    """``max over the box of min over i of (y_t - y_i) / |w_t - w_i|``, by programmes over more and
+    more rivals, each an upper bound, until one is at most 0 or no other rival cuts it; and the size
+    of a feature. Divided, near copies of a row weigh as much as others.
     """
-    D, c = (
-        layer.W[t].astype(float) - layer.W.astype(float),
+    D = layer.W[t].astype(float) - layer.W.astype(float)
+    c, size = (
         layer.bias[t] - layer.bias.astype(float),
+        float(np.linalg.norm(np.maximum(-low, high))),
     )
-    size = float((np.abs(D).max(axis=0) * np.maximum(np.abs(low), np.abs(high))).sum())
-    fresh, chosen = np.argsort((D**2).sum(axis=1))[1 : 8 * layer.dimension], np.zeros(0, int)
-    while True:
-        chosen = np.union1d(chosen, fresh[fresh != t])
+    distance = np.linalg.norm(D, axis=1)
+    twins = (distance == 0) & (np.arange(len(D)) != t)
+    if twins.any() and c[twins].min() <= 0:
+        return 0.0, size
+    rivals = np.flatnonzero(distance)
+    most, D, c = np.inf, D[rivals] / distance[rivals, None], c[rivals] / distance[rivals]
+    fresh, chosen = np.argsort(distance[rivals])[: 8 * layer.dimension], np.zeros(0, int)
+    bounds = [*zip(low, high, strict=True), (None, None)]
+    goal = np.append(np.zeros(layer.dimension), -1.0)
+    while len(fresh := np.setdiff1d(fresh, chosen)):
+        chosen = np.union1d(chosen, fresh)
         rows = np.column_stack([-D[chosen], np.ones(len(chosen))])
-        bounds = [*zip(low, high, strict=True), (None, None)]
-        goal = np.append(np.zeros(layer.dimension), -1.0)
-        solved = linprog(goal, rows, c[chosen], bounds=bounds, method="highs")
+        solved = linprog(goal, rows, c[chosen], bounds=bounds, method="highs-ds", options=PATIENCE)
+        if solved.x is None:
+            return np.nan, size
         x, most = solved.x[:-1], -solved.fun
         lead = D @ x + c
-        lead[t] = np.inf
         if most <= NOISE * size or lead.min() >= most - NOISE * size:
-            return most, size
+            break
         fresh = np.argsort(lead)[: 4 * layer.dimension]
+    return most, size
 
 
 def _head(subject: Subject, where: Path) -> Head:
