@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from classroom import asking, folding, leaders, rankings, sheet, trusting, winning
-from classroom.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
-from classroom.reading import simplified
+from classroom.exercise import Exercise, Feedback, Prediction, is_missing
+from classroom.reading import ReadingError, simplified
 
 LESSONS = {
     "rankings": rankings,

@@ -9,14 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from classroom.reading import Reader
-
-
-class ReadingError(Exception):
-    """An answer of the wrong type, shape or range; the message is a sentence for the learner."""
+from classroom.reading import Reader
 
 
 @dataclass(frozen=True)

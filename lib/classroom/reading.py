@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from classroom.exercise import ReadingError
+
+class ReadingError(Exception):
+    """An answer of the wrong type, shape or range; the message is a sentence for the learner."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def test_a_shared_basis_proves_the_dead_and_the_mixtures_with_few_captors(featur
 def test_no_class_that_can_win_is_proven(monkeypatch):
     # the median of all classes lies among those that win; these are to be rivals, too
     monkeypatch.setattr(shared_basis, "NEAREST", 0.1)
-    monkeypatch.setattr(shared_basis, "TRIED", 200)
+    monkeypatch.setattr(shared_basis, "FEWEST", 200)
     layer, _ = head()
     problem = make_problem(layer, Box(100.0))
     proven, points = together(problem, np.arange(420))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from classroom import reading
-from classroom.exercise import ReadingError
+from classroom.reading import ReadingError
 
 NUMBER, COUNT, TRUTH = reading.number("the weight"), reading.whole_number(1, 50), reading.truth()
 MATRIX = reading.array(((2, 4), 2), "W")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classroom import reading, trusting
-from classroom.exercise import ReadingError
+from classroom.reading import ReadingError
 from softgeom.bottleneck import Box, SoftmaxLayer, Unbounded, scan
 
 

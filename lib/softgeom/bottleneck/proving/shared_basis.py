@@ -26,7 +26,8 @@ from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batc
 
 # pivots cost d times the shared rivals: beyond this surround.py and single programmes are as fast
 MOST_FEATURES = 256
-# classes for which finding the shared rivals pays, and that show what most of a narrow layer are
+# classes for which finding the shared rivals pays, and that show what most of a narrow layer are;
+# so many next to the median give a basis, since the first may win
 FEWEST = 16
 NEAREST = 0.9  # share of the open classes, those nearest to the median, that hold no other
 SHARED = 12  # shared rivals per dimension
@@ -36,7 +37,6 @@ FLATTEN = 0.25
 # share of the open classes for which the first basis is optimal, 43% in PP-OCRv4 and .5% in a layer
 # where one programme a class is sooner done
 ALIKE = 1 / 16
-TRIED = 8  # classes near the median: the first may win
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def shared_basis(problem: Problem, classes: Ints, seed: int = 0) -> SharedBasis 
         return None
     rivals = _surrounding(problem, others, median, seed)
     programme, itself = _programme(problem, rivals)
-    near = order[:TRIED]
+    near = order[:FEWEST]
     solved = dict(solve_batch(programme, rows[near], bias[near], itself[classes[near]]))
     vertices = [vertex for _, vertex in sorted(solved.items()) if vertex is not None]
     bases = [vertex.basic for vertex in vertices if vertex.value <= 0]
