@@ -25,7 +25,7 @@ def _answer(repository, *arguments):
 
 def test_a_few_cases_are_answered_rightly(repository, tmp_path):
     families = ["files", "results", "hub"]
-    said = _answer(repository, "torture", *families, "--every", "320", "--out", str(tmp_path))
+    said = _answer(repository, "torture", *families, "--every", "240", "--out", str(tmp_path))
     assert said.count(" 0 answered wrongly") == len(families)
     assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(families)
 
