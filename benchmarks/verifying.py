@@ -4,7 +4,7 @@ own evidence.
     git worktree add build/before COMMIT
     python benchmarks/verifying.py ppocr-v4 --before build/before/lib
 
-Processor time of `Scan.verify`, least of fifteen, the versions in turn three times, over the box of
+Processor time of `Scan.verify`, least of fifteen, the versions in turn each time, over the box of
 the paper; the head as it is, and without its bias, where proofs have no room. A row per head in
 results/bench/verifying.csv.
 """
@@ -36,24 +36,51 @@ except ImportError:
 arrays = np.load(sys.argv[1])
 layer = SoftmaxLayer(arrays["W"], arrays["b"] if "b" in arrays.files else None)
 found = scan(layer, features=Box(100.0))
-seconds = []
-for _ in range(5):
+print(json.dumps(found.counts["unargmaxable"]), flush=True)
+for _ in sys.stdin:
     started = time.process_time()
     assert found.verify()
-    seconds.append(time.process_time() - started)
-print(json.dumps([found.counts["unargmaxable"], min(seconds)]))
+    print(json.dumps(time.process_time() - started), flush=True)
 """
 
 
-def measure(library: Path, head: Path) -> tuple[int, float]:
-    """Captives, and seconds to verify all verdicts, with the library in that folder."""
-    environment = {**os.environ, "PYTHONPATH": str(library.resolve())}
-    command = [sys.executable, "-c", MEASURE, str(head)]
-    told = subprocess.run(
-        command, env=environment, cwd=head.parent, stdout=subprocess.PIPE, check=True
-    )
-    captives, seconds = json.loads(told.stdout)
-    return captives, seconds
+class Version:
+    """A process that scans a head with the library in a folder, and verifies when it is asked."""
+
+    def __init__(self, library: Path, head: Path) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(library.resolve())}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", MEASURE, str(head)],
+            env=environment, cwd=head.parent, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self.captives = int(self._answer())
+
+    def seconds(self) -> float:
+        """What verifying all verdicts takes, once."""
+        assert self._process.stdin
+        print(file=self._process.stdin, flush=True)
+        return self._answer()
+
+    def _answer(self) -> float:
+        assert self._process.stdout
+        return float(json.loads(self._process.stdout.readline()))
+
+    def end(self) -> None:
+        """Let the process end."""
+        self._process.communicate()
+
+
+def measure(libraries: list[Path], head: Path) -> tuple[int, list[float]]:
+    """Captives, and seconds to verify all verdicts with each library."""
+    versions = [Version(library, head) for library in libraries]
+    found = {version.captives for version in versions}
+    if len(found) > 1:
+        raise SystemExit(f"the versions disagree: {sorted(found)} captives")
+    turns = [[version.seconds() for version in versions] for _ in range(15)]
+    for version in versions:
+        version.end()
+    return found.pop(), [min(each) for each in zip(*turns, strict=True)]
 
 
 def main() -> None:
@@ -71,19 +98,13 @@ def main() -> None:
             (f"{options.model}, no bias", {"W": layer.W}),
         ):
             np.savez(head, **arrays)
-            libraries = (options.before, ROOT / "lib")
-            rounds = [[measure(library, head) for library in libraries] for _ in range(3)]
-            if len(found := {captives for pair in rounds for captives, _ in pair}) > 1:
-                raise SystemExit(f"the versions disagree on {name}: {sorted(found)} captives")
-            before, now = (
-                min(seconds for _, seconds in each) for each in zip(*rounds, strict=True)
-            )
+            captives, (before, now) = measure([options.before, ROOT / "lib"], head)
             rows.append(
                 (
                     name,
                     layer.classes,
                     layer.dimension,
-                    found.pop(),
+                    captives,
                     round(before, 3),
                     round(now, 3),
                     round(now / before, 2),

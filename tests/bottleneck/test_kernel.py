@@ -634,11 +634,75 @@ def test_nothing_is_proven_where_the_standard_model_does_not_hold(mode, threads,
     assert said in answer.stdout, answer.stderr
 
 
-def test_products_that_keep_fewer_digits_are_noticed(monkeypatch) -> None:
-    """Some libraries multiply float32 as bfloat16 when a variable of the environment says so."""
-    monkeypatch.setattr(rounding, "_multiplies_well", lambda dtype: dtype != np.float32)
-    with pytest.raises(ValueError, match="keep fewer digits"):
+@pytest.mark.parametrize(("more", "less"), [(1 + 2.0**-52, 1.0), (1.0, 1 - 2.0**-53)])
+def test_nothing_is_proven_where_sums_are_not_rounded_to_the_nearest(
+    more: float, less: float, monkeypatch
+) -> None:
+    class Hair:
+        def __radd__(self, one: int) -> float:
+            return more
+
+        def __rsub__(self, one: int) -> float:
+            return less
+
+    monkeypatch.setattr(rounding, "HAIR", Hair())
+    with pytest.raises(ValueError, match="does not round to the nearest"):
         Checker(SoftmaxLayer([[1.0]]), Box(1.0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nothing_is_proven_where_products_are_not_as_they_should_be(dtype, monkeypatch) -> None:
+    monkeypatch.setattr(rounding, "_multiplies_well", lambda asked: asked != dtype)
+    with pytest.raises(ValueError, match="its matrix products"):
+        Checker(SoftmaxLayer([[1.0]]), Box(1.0))
+
+
+def flushed(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return np.where(abs(rows) < np.finfo(rows.dtype).tiny, 0, rows) @ columns
+
+
+def fewer_digits(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """As some libraries multiply when a variable of the environment says so."""
+    short = rows.astype({4: np.float16, 8: np.float32}[rows.itemsize]).astype(rows.dtype)
+    return np.where(abs(rows) < np.finfo(rows.dtype).tiny, rows, short) @ columns
+
+
+def directed(rows: np.ndarray, columns: np.ndarray, way: float) -> np.ndarray:
+    """Each sum rounded up, or down, by Fractions."""
+    found = rows @ columns
+    for place in np.ndindex(found.shape):
+        row, column = rows[place[0]], columns[:, place[1]]
+        used = np.flatnonzero(row).tolist()
+        exact = sum(Fraction(float(row[k])) * Fraction(float(column[k])) for k in used)
+        if way * (exact - Fraction(float(found[place]))) > 0:
+            found[place] = np.nextafter(found[place], found.dtype.type(way * np.inf))
+    return found
+
+
+FLAWS = {
+    "operands are flushed": flushed,
+    "fewer digits": fewer_digits,
+    "rounded up": lambda rows, columns: directed(rows, columns, 1.0),
+    "rounded down": lambda rows, columns: directed(rows, columns, -1.0),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("flaw", [None, *FLAWS])
+def test_a_thread_whose_products_are_wrong_is_noticed(flaw, dtype, monkeypatch) -> None:
+    """Also when it computes four rows of a product, and all others are right."""
+
+    class Matrix(np.ndarray):
+        def __matmul__(self, other: np.ndarray) -> np.ndarray:
+            left, right = np.asarray(self), np.asarray(other)
+            found = left @ right
+            if flaw:
+                found[-4:] = FLAWS[flaw](left[-4:], right)
+            return found
+
+    zeros = np.zeros
+    monkeypatch.setattr(np, "zeros", lambda *shape: zeros(*shape).view(Matrix))
+    assert rounding._multiplies_well.__wrapped__(dtype) == (flaw is None)
 
 
 @pytest.mark.parametrize("change", [{"index": 0.5}, {"margin": 2**60 + 1}, {"radius": 0}])
@@ -648,6 +712,16 @@ def test_numbers_of_another_type_are_no_claim(change: dict[str, float]) -> None:
     verify_findings(layer, Box(1.0), [finding])
     with pytest.raises(EvidenceError, match=r"none of the layer|must be floats"):
         verify_findings(layer, Box(1.0), [replace(finding, **change)])
+
+
+@pytest.mark.parametrize(("many", "asked"), [(5, [5]), (6, [])])
+def test_as_many_points_as_that_are_tried_by_a_part(many, asked, monkeypatch) -> None:
+    found = scan(SoftmaxLayer(np.eye(5, dtype=np.float32)))
+    looked: list[int] = []
+    monkeypatch.setattr(kernel, "MANY", many)
+    monkeypatch.setattr(kernel, "partial_look", lambda _, points, *rest: looked.append(len(points)))
+    assert found.verify()
+    assert looked == asked
 
 
 def test_a_point_that_float64_would_move_is_none() -> None:

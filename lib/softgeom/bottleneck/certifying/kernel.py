@@ -178,6 +178,8 @@ def _are_equal(one: FeatureSet, other: FeatureSet, dimension: int) -> bool:
 
 def _partial_look(checker: Checker, findings: Sequence[Finding]) -> PartialLook | None:
     """What shows most of the points to win by a part of each product, if anything does."""
+    if len(findings) < MANY:
+        return None
     won = _won(checker, findings, narrow=True)
     if len(won) < MANY:
         return None
