@@ -652,6 +652,18 @@ def test_a_logits_error_covers_its_roundings(dtype, bias):
     assert look is None or look[0] == pytest.approx(2.125 * float(error), rel=1e-15)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_that_may_leave_the_range_of_floats_have_no_bound(dtype):
+    """A bias alone, of which half the largest float is the first that may be too large."""
+    zero = np.zeros((1, 1))
+    for share, bounded in ((0.0, True), (0.45, True), (0.5, False), (0.75, False)):
+        largest = np.array([share * np.finfo(dtype).max, 0], dtype)
+        checker = Checker(SoftmaxLayer(np.zeros((2, 1), dtype), largest), Box(1.0))
+        (error,) = checker._error(zero, np.zeros(1), dtype)
+        usual = rounding.gamma(5, dtype) * float(largest[0]) + rounding.underflow(5, dtype)
+        assert error == (usual if bounded else np.inf)
+
+
 def test_margins_of_integers_are_exact_but_for_their_bound():
     rng = np.random.default_rng(0)
     for dtype in (np.float32, np.float64):
