@@ -620,7 +620,7 @@ except ValueError as error:
         pytest.param(0x0000, True, "Class 0 (0)", id="as usual"),
     ],
 )
-def test_nothing_is_proven_where_the_standard_model_does_not_hold(mode, threads, said) -> None:
+def test_nothing_is_proven_where_the_standard_model_does_not_hold(mode, threads, said):
     """Class 0 is behind half of the classes at every point of the box. Where the threads of BLAS
     take operands below the normal range for zero, while the thread that asks does not, the products
     of those classes vanish at the point.
@@ -637,7 +637,7 @@ def test_nothing_is_proven_where_the_standard_model_does_not_hold(mode, threads,
 @pytest.mark.parametrize(("more", "less"), [(1 + 2.0**-52, 1.0), (1.0, 1 - 2.0**-53)])
 def test_nothing_is_proven_where_sums_are_not_rounded_to_the_nearest(
     more: float, less: float, monkeypatch
-) -> None:
+):
     class Hair:
         def __radd__(self, one: int) -> float:
             return more
@@ -651,7 +651,7 @@ def test_nothing_is_proven_where_sums_are_not_rounded_to_the_nearest(
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_nothing_is_proven_where_products_are_not_as_they_should_be(dtype, monkeypatch) -> None:
+def test_nothing_is_proven_where_products_are_not_as_they_should_be(dtype, monkeypatch):
     monkeypatch.setattr(rounding, "_multiplies_well", lambda asked: asked != dtype)
     with pytest.raises(ValueError, match="its matrix products"):
         Checker(SoftmaxLayer([[1.0]]), Box(1.0))
@@ -689,7 +689,7 @@ FLAWS = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("flaw", [None, *FLAWS])
-def test_a_thread_whose_products_are_wrong_is_noticed(flaw, dtype, monkeypatch) -> None:
+def test_a_thread_whose_products_are_wrong_is_noticed(flaw, dtype, monkeypatch):
     """Also when it computes four rows of a product, and all others are right."""
 
     class Matrix(np.ndarray):
@@ -706,7 +706,7 @@ def test_a_thread_whose_products_are_wrong_is_noticed(flaw, dtype, monkeypatch) 
 
 
 @pytest.mark.parametrize("change", [{"index": 0.5}, {"margin": 2**60 + 1}, {"radius": 0}])
-def test_numbers_of_another_type_are_no_claim(change: dict[str, float]) -> None:
+def test_numbers_of_another_type_are_no_claim(change: dict[str, float]):
     layer = SoftmaxLayer([[2.0**60], [0.0]])
     finding = Finding(0, Witness(np.ones(1)), "", 0, 2.0**60, 0.25)
     verify_findings(layer, Box(1.0), [finding])
@@ -715,7 +715,7 @@ def test_numbers_of_another_type_are_no_claim(change: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(("many", "asked"), [(5, [5]), (6, [])])
-def test_as_many_points_as_that_are_tried_by_a_part(many, asked, monkeypatch) -> None:
+def test_as_many_points_as_that_are_tried_by_a_part(many, asked, monkeypatch):
     found = scan(SoftmaxLayer(np.eye(5, dtype=np.float32)))
     looked: list[int] = []
     monkeypatch.setattr(kernel, "MANY", many)
@@ -724,7 +724,7 @@ def test_as_many_points_as_that_are_tried_by_a_part(many, asked, monkeypatch) ->
     assert looked == asked
 
 
-def test_a_point_that_float64_would_move_is_none() -> None:
+def test_a_point_that_float64_would_move_is_none():
     checker = Checker(SoftmaxLayer([[1.0], [0.0]]), Box(1.0))
     assert checker.margin(wins(0), np.array([1])) == pytest.approx(1)
     for point in (np.array([1 - np.longdouble(2) ** -60]), np.array([2**53 + 1]), np.array([1j])):
@@ -736,7 +736,7 @@ def test_a_point_that_float64_would_move_is_none() -> None:
                 ask()
 
 
-def test_a_point_that_its_unit_would_move_into_the_set_is_outside() -> None:
+def test_a_point_that_its_unit_would_move_into_the_set_is_outside():
     checker = Checker(SoftmaxLayer([[1.0], [0.0]], [1.0, 0.0]), Box(1e30, low=0.0))
     for value, inside in ((-5e-324, False), (5e-324, True), (1e30, True)):
         assert checker.margin(wins(0), np.array([value])) == (
