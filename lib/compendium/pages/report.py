@@ -215,7 +215,8 @@ def _for_the_site(text: str) -> str:
             return match[0]
         if place := re.fullmatch(r"(?:docs/)?gallery/\d+\.md#((\d\d_)?.+)", address):
             page = f"notebooks/{place[1]}.html" if place[2] else f"claims.html#{place[1]}"
-            return f'<a href="{page}">{label}</a>'
+            lacking = place[2] and place[1] not in (path.stem for path in paths.notebooks())
+            return label if lacking else f'<a href="{page}">{label}</a>'
         if address.startswith("notebooks/lessons/"):
             return f"[{label}]({address.removeprefix('notebooks/')})"
         page, end, anchor = address.removeprefix("docs/").partition(".md")
