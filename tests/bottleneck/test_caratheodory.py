@@ -65,3 +65,9 @@ def test_few_or_dependent_points_stay_and_those_without_weight_get_none():
     weights[:10] += 10.0
     A[:10] = A[0]
     assert reduce_support(A, c, weights) is weights
+
+
+def test_a_point_on_an_edge_of_the_basis_leaves_the_third_corner_alone():
+    A = np.array([[0.0, 0], [1, 0], [0, 1], [0.5, 0]])
+    thinned = reduce_support(A, np.array([0.0, 0, 0, 1]), np.array([0.3, 0.2, 0.3, 0.2]))
+    np.testing.assert_allclose(thinned, [0.1, 0, 0.3, 0.6], atol=1e-15)

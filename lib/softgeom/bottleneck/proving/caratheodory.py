@@ -38,7 +38,8 @@ def reduce_support(A: Floats, c: Floats, weights: Floats) -> Floats:
         given = T[:, j]
         is_dear = loss[j] * y > 0
         change = -given if is_dear else given  # one that is dear takes weight instead
-        most = np.where(change < 0, x / -change, np.inf)
+        most = np.full_like(x, np.inf)
+        np.divide(x, -change, out=most, where=change < 0)
         row = int(most.argmin())
         amount = float(most[row]) if is_dear else min(float(most[row]), y)
         x += amount * change
