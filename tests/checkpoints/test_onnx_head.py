@@ -109,6 +109,15 @@ def test_the_last_of_two_layers_is_taken_and_two_outputs_are_two_heads(tmp_path,
     assert load_softmax_layer(path, weight="V").classes == 5
 
 
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+def test_constants_of_other_sizes_behind_the_product_are_named(tmp_path, layer_arrays, op):
+    W, b = layer_arrays
+    rows = f"MatMul x W > xW \n {op} xW b > s \n {op} s short > logits \n Softmax logits > y"
+    path = _save(tmp_path / "m.onnx", rows, {"W": W.T, "b": b, "short": b[:5]})
+    with pytest.raises(ValueError, match=r"shapes \(5,\) and \(7,\).*do not fit"):
+        load_softmax_layer(path)
+
+
 BESIDE = {"save_as_external_data": True, "location": "w.data", "size_threshold": 0}
 
 

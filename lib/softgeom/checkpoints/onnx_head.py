@@ -156,11 +156,25 @@ class _After:
     decided: bool = False  # a softmax, or what else takes the best, comes behind
 
     def added(self, constant: np.ndarray) -> _After:
-        value = constant if self.scale is None else constant * self.scale
-        return replace(self, shift=value if self.shift is None else self.shift + value)
+        value = constant if self.scale is None else _fitting(np.multiply, constant, self.scale)
+        return replace(
+            self, shift=value if self.shift is None else _fitting(np.add, self.shift, value)
+        )
 
     def scaled(self, constant: np.ndarray) -> _After:
-        return replace(self, scale=constant if self.scale is None else self.scale * constant)
+        scale = constant if self.scale is None else _fitting(np.multiply, self.scale, constant)
+        return replace(self, scale=scale)
+
+
+def _fitting(combine: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Two constants behind a product as one."""
+    try:
+        return combine(a, b)
+    except ValueError:
+        raise ValueError(
+            f"constants behind the last matrix product have shapes {a.shape} and {b.shape}, which "
+            "do not fit each other: the graph is damaged, and no runtime could compute it."
+        ) from None
 
 
 def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
