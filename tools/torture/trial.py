@@ -77,6 +77,8 @@ def warm_up() -> None:
     import huggingface_hub.utils  # noqa: F401
     import onnx  # noqa: F401
     import pandas  # noqa: F401
+    import pyarrow.pandas_compat
+    import pyarrow.parquet  # noqa: F401
 
     import softgeom.bottleneck.scanner
     import softgeom.checkpoints.loading
