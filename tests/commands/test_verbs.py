@@ -285,7 +285,7 @@ def test_a_survey_walks_a_folder_and_says_what_it_could_not_read(
     assert 0 < good["unconditionally"] <= good["unargmaxable"]
     assert main(["survey", str(tmp_path / "scans")]) == boundary.REFUSED
     assert "holds no model, nor does a folder in it" in capsys.readouterr().err
-    (results,) = (tmp_path / "scans").iterdir()
+    results, _ = sorted((tmp_path / "scans").iterdir())
     assert main(["inspect", str(results)]) == boundary.REFUSED
     assert "is what a scan left: give the model that was scanned" in capsys.readouterr().err
 
