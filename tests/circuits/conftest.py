@@ -14,26 +14,21 @@ def _shaken(model: torch.nn.Module, seed: int) -> torch.nn.Module:
     """Float64, with gains and biases away from one and zero: identities need no such values."""
     generator = torch.Generator().manual_seed(seed)
     model = model.double().requires_grad_(False)
-    for name, parameter in model.named_parameters():
-        leaf = name.rsplit(".", 1)[-1]
-        if leaf.startswith("W_") or leaf in ("w", "b", "b_in", "b_out"):
-            parameter += 0.3 * torch.randn(
-                parameter.shape, generator=generator, dtype=torch.float64
-            )
+    for parameter in model.parameters():
+        parameter += 0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
     return model
 
 
+SIZES = {"d_vocab": 31, "d_model": 24, "n_layers": 2, "d_mlp": 40, "n_ctx": 16}
+
+
 def random_gpt() -> torch.nn.Module:
-    return _shaken(
-        GPT(GPTConfig(d_vocab=31, d_model=24, n_heads=3, n_layers=2, d_mlp=40, n_ctx=16)), seed=1
-    )
+    return _shaken(GPT(GPTConfig(n_heads=3, **SIZES)), seed=1)
 
 
 def random_llama() -> torch.nn.Module:
     """Four query heads on two key heads, an unembedding of its own."""
-    sizes = LlamaConfig(
-        31, 24, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=40, n_ctx=16, tie_embeddings=False
-    )
+    sizes = LlamaConfig(n_heads=4, n_kv_heads=2, tie_embeddings=False, **SIZES)
     return _shaken(Llama(sizes), seed=2)
 
 

@@ -1,5 +1,6 @@
 """Heads score what they were made for; products of small factors are those of large ones."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -25,9 +26,7 @@ def test_repeated_tokens_are_a_text_read_twice():
     assert torch.equal(tokens[:, 1:7], tokens[:, 7:])
     assert all(len(set(row.tolist())) == 6 for row in tokens[:, 1:7])
     assert repeated_tokens(31, 1, 6, torch.Generator().manual_seed(0)).shape == (1, 12)
-    with pytest.raises(
-        ValueError, match="40 different tokens cannot be drawn from a vocabulary of 31"
-    ):
+    with pytest.raises(ValueError, match="40 different tokens"):
         repeated_tokens(31, 3, 40, torch.Generator())
 
 
@@ -44,12 +43,9 @@ def test_scores_are_means_over_the_patterns(anatomy):
                 "first": [pattern[b, i, 0] for b in range(2) for i in range(1, 11)],
             }
             for name, weights in expected.items():
-                assert math.isclose(
-                    found[name], sum(map(float, weights)) / len(weights), rel_tol=1e-9
-                ), name
-    assert math.isclose(
-        table["even"].iloc[0], sum(1 / (i + 1) for i in range(6, 11)) / 5, rel_tol=1e-6
-    )
+                mean = float(torch.stack(weights).mean())
+                assert found[name] == pytest.approx(mean, rel=1e-9), name
+    assert table["even"].iloc[0] == pytest.approx(sum(1 / (i + 1) for i in range(6, 11)) / 5)
 
 
 def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_told_apart(anatomy):
@@ -85,9 +81,8 @@ def test_copying_is_that_of_the_factored_matrix(anatomy):
     scores = copying_scores(folded)
     for depth in range(len(anatomy.blocks)):
         for head in range(anatomy.sizes["H"]):
-            assert math.isclose(
-                scores[depth, head], token_ov_circuit(folded, depth, head).copying(), abs_tol=1e-8
-            )
+            copying = token_ov_circuit(folded, depth, head).copying()
+            assert float(scores[depth, head]) == pytest.approx(copying, abs=1e-8)
     with pytest.raises(ValueError, match="use fold_norms first"):
         copying_scores(anatomy)
 
@@ -97,17 +92,11 @@ def test_composition_is_that_of_the_large_matrices(anatomy):
     scores = composition_scores(folded)
     H, L = anatomy.sizes["H"], anatomy.sizes["L"]
     first, last = folded.blocks[0], folded.blocks[-1]
-    for h1 in range(H):
-        for h2 in range(H):
-            W_OV = ov_circuit(first, h1).full()
-            W_QK = qk_circuit(last, h2, 0, anatomy.rotary_base).full()
-            for reader, X in {
-                "queries": W_QK,
-                "keys": W_QK.T,
-                "values": ov_circuit(last, h2).full(),
-            }.items():
-                expected = (W_OV @ X).norm() / (W_OV.norm() * X.norm())
-                assert math.isclose(scores[reader][0, h1, L - 1, h2], expected, rel_tol=1e-9), (
-                    reader
-                )
+    for h1, h2 in itertools.product(range(H), range(H)):
+        W_OV = ov_circuit(first, h1).full()
+        W_QK = qk_circuit(last, h2, 0, anatomy.rotary_base).full()
+        read = {"queries": W_QK, "keys": W_QK.T, "values": ov_circuit(last, h2).full()}
+        for reader, X in read.items():
+            expected = (W_OV @ X).norm() / (W_OV.norm() * X.norm())
+            assert math.isclose(scores[reader][0, h1, L - 1, h2], expected, rel_tol=1e-9), reader
     assert not scores["keys"][L - 1].any()  # nobody comes after the last block

@@ -48,10 +48,9 @@ def test_circuits_have_the_rank_of_a_head(anatomy):
 def test_eigenvalues_of_the_small_product_are_those_of_the_large(anatomy):
     circuit = token_ov_circuit(anatomy, 0, 0)
     small, dense = circuit.eigenvalues(), circuit.full()
-    assert complex(small.sum()) == pytest.approx(float(dense.trace()), rel=1e-9, abs=1e-9)
-    assert complex(small.square().sum()) == pytest.approx(
-        float((dense @ dense).trace()), rel=1e-9, abs=1e-9
-    )
+    sums = [complex(small.sum()), complex(small.square().sum())]
+    traces = [float(dense.trace()), float((dense @ dense).trace())]
+    assert sums == pytest.approx(traces, rel=1e-9, abs=1e-9)
     assert -1 <= circuit.copying() <= 1
 
 
@@ -71,10 +70,8 @@ def test_rotations_compose_by_their_offsets():
     torch.testing.assert_close(R[4] @ R[1].T, rotation(3, 6, 10.0))
     torch.testing.assert_close(R[1] @ R[4].T, rotation(-3, 6, 10.0))
     one = rotation(1, 2, 10.0)  # the first pair turns by one radian per position
-    expected = torch.tensor(
-        [[math.cos(1), math.sin(1)], [-math.sin(1), math.cos(1)]], dtype=torch.float64
-    )
-    torch.testing.assert_close(one, expected)
+    c, s = math.cos(1), math.sin(1)
+    torch.testing.assert_close(one, torch.tensor([[c, s], [-s, c]], dtype=torch.float64))
 
 
 def test_the_offset_profile_is_the_mean_over_all_pairs(anatomy, tokens, error):
@@ -93,7 +90,5 @@ def test_both_printed_lines_are_one_causal_softmax(model):
     assert relative_error(second, first) < 1e-12
     assert (first.triu(1) == 0).all()
     torch.testing.assert_close(first.sum(-1), torch.ones_like(first[..., 0]))
-    by_hand = (
-        x[0, 3] @ block.W_Q[1] @ (x[0, :4] @ block.W_K[1]).T / block.W_Q.shape[-1] ** 0.5
-    ).softmax(-1)
-    torch.testing.assert_close(first[0, 1, 3, :4], by_hand)
+    scores = x[0, 3] @ block.W_Q[1] @ (x[0, :4] @ block.W_K[1]).T / block.W_Q.shape[-1] ** 0.5
+    torch.testing.assert_close(first[0, 1, 3, :4], scores.softmax(-1))

@@ -27,12 +27,10 @@ def test_chunks_find_what_one_pass_finds(anatomy, corpus):
     found = find_triggers(anatomy, corpus, 5, chunk=2)
     for depth, layer in enumerate(run(anatomy, corpus).layers):
         fired = layer.mlp_post.flatten(0, 1)  # (63, F)
-        expected = fired.abs().topk(5, dim=0)
-        torch.testing.assert_close(
-            found.values[depth].abs(), expected.values.T, rtol=1e-9, atol=1e-12
-        )
+        largest, values = fired.abs().topk(5, dim=0).values.T, found.values[depth]
+        torch.testing.assert_close(values.abs(), largest, rtol=1e-9, atol=1e-12)
         at = fired.T.gather(1, found.positions[depth])
-        torch.testing.assert_close(found.values[depth], at, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(values, at, rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match="63 positions cannot hold 64 triggers"):
         find_triggers(anatomy, corpus, 64)
 
@@ -61,18 +59,11 @@ def test_a_value_that_answers_its_key_beats_the_null(anatomy, corpus):
     folded, found = fold_norms(anatomy), find_triggers(anatomy, corpus, 1)
     following = corpus.flatten().roll(-1)
     centred = folded.W_U - folded.W_U.mean(0)
-    blocks = tuple(
-        replace(
-            block,
-            W_out=centred[following[found.positions[depth, :, 0]]] * found.values[depth].sign(),
-        )
-        for depth, block in enumerate(folded.blocks)
-    )
-    made = replace(folded, blocks=blocks)
-    own, null = (
-        promotion(made, found, following),
-        promotion(made, found, following, torch.Generator().manual_seed(0)),
-    )
+    values = centred[following[found.positions[..., 0]]] * found.values.sign()  # (L, F, d)
+    blocks = [replace(block, W_out=W) for block, W in zip(folded.blocks, values, strict=True)]
+    made = replace(folded, blocks=tuple(blocks))
+    own = promotion(made, found, following)
+    null = promotion(made, found, following, torch.Generator().manual_seed(0))
     assert own.mean() > 2 * null.mean()
     assert (own > 0).all()
 

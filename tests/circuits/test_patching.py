@@ -17,6 +17,7 @@ from softgeom.circuits import (
     run,
     writers,
 )
+from softgeom.circuits.anatomy import attend
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +32,10 @@ def _gap(logits, tokens):
 
 def test_the_readout_is_a_difference_of_logits(anatomy, tokens, readout):
     internals = run(anatomy, tokens)
-    torch.testing.assert_close(
-        readout(internals.resid_final), _gap(internals.logits, tokens), rtol=1e-9, atol=1e-9
-    )
+    found, last = readout(internals.resid_final), internals.logits[:, -1]
+    torch.testing.assert_close(found, _gap(internals.logits, tokens), rtol=1e-9, atol=1e-9)
     above = logit_gap(anatomy, tokens[:, 3])(internals.resid_final)
-    expected = internals.logits[torch.arange(2), -1, tokens[:, 3]] - internals.logits[:, -1].mean(
-        -1
-    )
+    expected = last[torch.arange(2), tokens[:, 3]] - last.mean(-1)
     torch.testing.assert_close(above, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -54,14 +52,11 @@ def test_zero_ablation_is_the_model_without_the_head_s_weights(anatomy, tokens, 
     before = readout(run(anatomy, tokens).resid_final)
     for depth, block in enumerate(anatomy.blocks):
         for head in range(anatomy.sizes["H"]):
-            W_O = block.W_O.clone()
+            blocks, W_O = list(anatomy.blocks), block.W_O.clone()
             W_O[head] = 0
-            blocks = (
-                *anatomy.blocks[:depth],
-                replace(block, W_O=W_O),
-                *anatomy.blocks[depth + 1 :],
-            )
-            expected = _gap(run(replace(anatomy, blocks=blocks), tokens).logits, tokens) - before
+            blocks[depth] = replace(block, W_O=W_O)
+            without = replace(anatomy, blocks=tuple(blocks))
+            expected = _gap(run(without, tokens).logits, tokens) - before
             torch.testing.assert_close(effects[depth, head], expected, rtol=1e-8, atol=1e-9)
 
 
@@ -73,19 +68,16 @@ def test_patching_with_its_own_values_changes_nothing_and_with_all_of_another_ru
     other = (tokens + 1) % len(anatomy.W_E)
     _, theirs = mixed_values(anatomy, other)
     assert (effects_of_heads(anatomy, tokens, theirs, readout).abs().amax((1, 2)) > 1e-6).all()
-    assert not torch.equal(
-        effects_of_heads(anatomy, tokens, mean_donor(own), readout),
-        effects_of_heads(anatomy, tokens, None, readout),
-    )
+    means, zeros = (effects_of_heads(anatomy, tokens, d, readout) for d in (mean_donor(own), None))
+    assert not torch.equal(means, zeros)
 
 
 def test_the_direct_effect_with_the_scale_held_is_the_share(anatomy, tokens):
     """Without the division there is nothing between a write and a logit: the share, sign turned."""
     internals, folded = run(anatomy, tokens), fold_norms(anatomy)
     asked = tokens[:, 3][:, None].expand(tokens.shape)
-    shares = dict(
-        zip(writers(internals).names, logit_shares(folded, internals, asked), strict=False)
-    )
+    shares = logit_shares(folded, internals, asked)
+    shares = dict(zip(writers(internals).names, shares, strict=False))
     scale = internals.ln_final_scale[:, -1]
 
     def held(x):
@@ -94,25 +86,20 @@ def test_the_direct_effect_with_the_scale_held_is_the_share(anatomy, tokens):
     effects = direct_effects(anatomy, tokens, None, held)
     for depth in range(len(anatomy.blocks)):
         for head in range(anatomy.sizes["H"]):
-            torch.testing.assert_close(
-                effects[depth, head], -shares[f"L{depth}.H{head}"][:, -1], rtol=1e-8, atol=1e-10
-            )
+            share = shares[f"L{depth}.H{head}"][:, -1]
+            torch.testing.assert_close(effects[depth, head], -share, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("side", ["queries", "keys", "values"])
 def test_a_path_is_the_model_in_which_one_head_reads_another_stream(anatomy, tokens, readout, side):
     """Second route: the receiver's own weights on the changed stream, everything else as it was."""
-    from softgeom.circuits.anatomy import attend
-
     _, donor = mixed_values(anatomy, (tokens + 1) % len(anatomy.W_E))
     layer, head = len(anatomy.blocks) - 1, 1
     found = effects_along_paths(anatomy, tokens, donor, (layer, head), side, readout)
     internals, block = run(anatomy, tokens), anatomy.blocks[layer]
     own = internals.layers[layer]
-    for sender in range(anatomy.sizes["H"]):
-        change = (donor[0][:, sender] - internals.layers[0].z[:, sender]) @ anatomy.blocks[0].W_O[
-            sender
-        ]
+    sent = torch.einsum("bhtk,hkd->hbtd", donor[0] - internals.layers[0].z, anatomy.blocks[0].W_O)
+    for sender, change in enumerate(sent):
         changed = attend(block, block.ln1(own.resid_pre + change), anatomy.rotary_base)
         q = changed["q"] if side == "queries" else own.q
         k = changed["k"] if side == "keys" else own.k
@@ -122,9 +109,8 @@ def test_a_path_is_the_model_in_which_one_head_reads_another_stream(anatomy, tok
         z[:, head] = (scores.softmax(-1) @ v)[:, head]
         x = own.resid_pre + torch.einsum("bhtk,hkd->btd", z, block.W_O)
         x = x + block.feed_forward(block.ln2(x))[2]
-        torch.testing.assert_close(
-            found[0, sender], readout(x) - readout(own.resid_post), rtol=1e-8, atol=1e-9
-        )
+        expected = readout(x) - readout(own.resid_post)
+        torch.testing.assert_close(found[0, sender], expected, rtol=1e-8, atol=1e-9)
 
 
 def test_impossible_paths_are_refused(anatomy, tokens, readout):

@@ -2,6 +2,7 @@
 
 import itertools
 
+import pytest
 import torch
 
 from softgeom.circuits import decisions, dissect, p_of_draws, run, token_log_probabilities
@@ -9,27 +10,20 @@ from softgeom.language_model import GPT, GPTConfig
 
 
 def test_probabilities_of_all_continuations_sum_to_one():
-    anatomy = dissect(
-        GPT(GPTConfig(d_vocab=4, d_model=8, n_heads=2, n_layers=1, d_mlp=12, n_ctx=4)).double(),
-        "tiny",
-    )
+    config = GPTConfig(d_vocab=4, d_model=8, n_heads=2, n_layers=1, d_mlp=12, n_ctx=4)
+    anatomy = dissect(GPT(config).double(), "tiny")
     texts = torch.tensor([[0, *rest] for rest in itertools.product(range(4), repeat=3)])
     log_probabilities = token_log_probabilities(run(anatomy, texts).logits, texts).sum(-1)
-    torch.testing.assert_close(
-        log_probabilities.exp().sum(), torch.tensor(1.0, dtype=torch.float64)
-    )
+    assert float(log_probabilities.exp().sum()) == pytest.approx(1, abs=1e-9)
 
 
 def test_one_pass_and_one_pass_per_prefix_agree(anatomy, tokens, error):
+    """So a token that comes later changes nothing."""
     at_once = token_log_probabilities(run(anatomy, tokens).logits, tokens)
-    one_by_one = [
-        run(anatomy, tokens[:, :length])
-        .logits[:, -1]
-        .log_softmax(-1)
-        .gather(-1, tokens[:, length : length + 1])
-        for length in range(1, tokens.shape[1])
-    ]
-    assert error(torch.cat(one_by_one, 1), at_once) < 1e-10
+    for length in range(1, tokens.shape[1]):
+        p = run(anatomy, tokens[:, :length]).logits[:, -1].log_softmax(-1)
+        alone = p.gather(-1, tokens[:, length : length + 1])[:, 0]
+        assert error(alone, at_once[:, length - 1]) < 1e-10
 
 
 def test_the_margin_is_the_distance_at_which_the_decision_changes(anatomy, tokens):
@@ -41,9 +35,8 @@ def test_the_margin_is_the_distance_at_which_the_decision_changes(anatomy, token
         moved = states + factor * found.margin[..., None] * direction
         assert ((moved @ anatomy.W_U.T).argmax(-1) == found.winner).all() == same
     # No other direction of that length changes it.
-    other = torch.randn(
-        states.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64
-    )
+    generator = torch.Generator().manual_seed(0)
+    other = torch.randn(states.shape, generator=generator, dtype=torch.float64)
     moved = states + 0.999 * found.margin[..., None] * other / other.norm(dim=-1, keepdim=True)
     assert ((moved @ anatomy.W_U.T).argmax(-1) == found.winner).all()
 
@@ -53,17 +46,13 @@ def test_the_nearest_boundary_need_not_be_the_runner_ups():
     found = decisions(torch.tensor([[1.0, 0.4]], dtype=torch.float64), W)
     # Gaps 0.1 and 0.2; the rivals' normals are 0.1 and sqrt(5) long, so the third token is nearer.
     assert (int(found.winner), int(found.runner_up), int(found.rival)) == (0, 1, 2)
-    torch.testing.assert_close(found.margin, torch.tensor([0.2 / 5**0.5], dtype=torch.float64))
+    assert float(found.margin) == pytest.approx(0.2 / 5**0.5)
 
 
 def test_a_bias_moves_the_boundary_and_an_equal_row_is_none():
-    W = torch.tensor([[1.0], [1.0], [-1.0]], dtype=torch.float64)
-    found = decisions(
-        torch.tensor([[1.0]], dtype=torch.float64),
-        W,
-        torch.tensor([0.5, 0.0, 0.5], dtype=torch.float64),
-    )
-    torch.testing.assert_close(found.margin, torch.tensor([1.0], dtype=torch.float64))
+    W = torch.tensor([[1.0], [1.0], [-1.0]])
+    found = decisions(torch.tensor([[1.0]]), W, torch.tensor([0.5, 0.0, 0.5]))
+    assert float(found.margin) == pytest.approx(1)
     assert int(found.rival) == 2
 
 

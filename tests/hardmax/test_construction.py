@@ -2,8 +2,9 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from softgeom.hardmax.construction import classify_exactly, telling_elements
@@ -24,11 +25,18 @@ def tasks(draw):
 
 
 @given(tasks())
+@example(([[(0, 0), (4, 1), (1, 3)], [(0, 0), (4, 1), (1, 3), (2, 1)]], [0, 1], 1))  # one hull
 @settings(max_examples=60)
 def test_every_sequence_gets_its_label_exactly(task):
     sequences, labels, alpha = task
     classifier = classify_exactly(sequences, labels, alpha)
     assert [classifier.label(sequence) for sequence in sequences] == labels
+    for sequence in sequences:
+        states = classifier.states(sequence)
+        for state in states[1::3]:  # after the first layer and after each block all tokens agree
+            assert len({z[1] for z in state}) == 1
+        for state in states:  # and keep their positions
+            assert np.dot(state, classifier.u).tolist() == np.dot(sequence, classifier.u).tolist()
     N, d = len(sequences), len(sequences[0][0])
     assert len(classifier.tests) <= N - 1
     assert classifier.blocks <= N + 1
@@ -45,30 +53,11 @@ def test_fewer_elements_than_sets_tell_them_apart(sets):
     assert len({frozenset(held & set(chosen)) for held in sets}) == len(sets)
 
 
-def test_all_tokens_of_a_sequence_agree_after_every_block_and_keep_their_positions():
-    # the first two have one hull
-    sequences = [[(0, 0), (4, 1), (1, 3)], [(0, 0), (4, 1), (1, 3), (2, 1)], [(4, 1)]]
-    classifier = classify_exactly(sequences, [0, 1, 0])
-    for sequence in sequences:
-        states = classifier.states(sequence)
-        for state in states[1::3]:  # after the first layer and after each block
-            assert len({z[1] for z in state}) == 1
-        for state in states:
-            positions = [sum(a * b for a, b in zip(classifier.u, z, strict=True)) for z in state]
-            assert positions == [
-                sum(a * b for a, b in zip(classifier.u, z, strict=True)) for z in states[0]
-            ]
-
-
 @given(tasks(), st.lists(st.tuples(coordinates, coordinates), min_size=1, max_size=6))
 @settings(max_examples=30)
 def test_the_tokens_of_a_new_sequence_agree_too(task, new):
-    sequences, labels, alpha = task
-    classifier = classify_exactly(
-        [[z[:2] for z in sequence] for sequence in sequences[:1]] + [[(9, 9)]],
-        [labels[0], 1],
-        alpha,
-    )
+    (sequence, *_), (label, *_), alpha = task
+    classifier = classify_exactly([[z[:2] for z in sequence], [(9, 9)]], [label, 1], alpha)
     assert len({z[1] for z in classifier.states(new)[-1]}) == 1
 
 

@@ -19,9 +19,8 @@ def anatomy(planted, trained):
 def test_influence_rebuilds_the_logit(planted, trained, anatomy):
     bags, model = planted["test_bags"][:200], faithfulness.in_double(trained.model())
     np.testing.assert_allclose(anatomy.influence.sum(1), 1.0, atol=1e-10)
-    np.testing.assert_allclose(
-        (anatomy.influence * anatomy.height).sum(1), logits(model, bags), atol=1e-8
-    )
+    rebuilt = (anatomy.influence * anatomy.height).sum(1)
+    np.testing.assert_allclose(rebuilt, logits(model, bags), atol=1e-8)
     assert (anatomy.influence[bags.counts == 0] == 0).all()
     ends = (bags.counts * anatomy.end).sum(1) / bags.counts.sum(1)
     np.testing.assert_allclose(ends, logits(model, bags), atol=1e-8)
@@ -69,21 +68,16 @@ def test_reflecting_every_word_turns_every_decision(planted, trained):
     # Mirroring all tokens at a line through the origin commutes with the dynamics; the line <w, z>
     # + v = 0 passes it at |v| / |w|, so take v = 0.
     model.v.fill_(0.0)
-    np.testing.assert_allclose(
-        faithfulness.reflected_logits(model, bags, everything), -logits(model, bags), atol=1e-8
-    )
-    np.testing.assert_allclose(
-        faithfulness.reflected_logits(model, bags, ~everything), logits(model, bags), atol=1e-10
-    )
+    for chosen, sign in ((everything, -1), (~everything, 1)):
+        reflected = faithfulness.reflected_logits(model, bags, chosen)
+        np.testing.assert_allclose(reflected, sign * logits(model, bags), atol=1e-8)
 
 
 def test_probe_explanation_compares_equal_numbers(planted, trained, anatomy):
     bags = planted["test_bags"][:200]
-    weights = np.array([word in planted["planted"] for word in planted["vocabulary"]], float)
-    rows = {
-        row["words"]: row
-        for row in faithfulness.probe_explanation(trained.model(), bags, anatomy, weights)
-    }
+    weights = np.isin(planted["vocabulary"], list(planted["planted"])).astype(float)
+    found = faithfulness.probe_explanation(trained.model(), bags, anatomy, weights)
+    rows = {row["words"]: row for row in found}
     assert len({round(row["changed_words"], 9) for row in rows.values()}) == 1
     # the planted words decide
     assert rows["random words"]["deleted"] > rows["bag-of-words words"]["deleted"]
@@ -94,11 +88,8 @@ def test_measure_reads_one_table_row(planted, trained):
     row = faithfulness.measure(trained, bags, labels, sample=40)
     sampled = faithfulness.dissect(model, bags[np.linspace(0, len(bags) - 1, 40).astype(int)])
     assert row["accuracy"] == accuracy(logits(model, bags), labels) > 0.75  # .79 to .86 over seeds
-    assert (
-        row["without_attention"]
-        == accuracy(logits(model, bags, layers=0), labels)
-        != row["accuracy"]
-    )
+    alone = accuracy(logits(model, bags, layers=0), labels)
+    assert row["without_attention"] == alone != row["accuracy"]
     assert row["leaders_at_start"] == sampled.at_start.sum() / sampled.leader.sum() < 1
     assert row["alpha"] == pytest.approx(1.0)
     assert 0 < row["distance_to_limit"] < 0.05

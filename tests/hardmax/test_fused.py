@@ -20,10 +20,8 @@ WORDS = 30
 
 def reviews(seed, number=7, width=12):
     rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, width + 1, number)
-    counts = np.where(
-        np.arange(width) < lengths[:, None], rng.integers(1, 4, (number, width)), 0
-    ).astype(np.float32)
+    there = np.arange(width) < rng.integers(1, width + 1, number)[:, None]
+    counts = np.where(there, rng.integers(1, 4, (number, width)), 0).astype(np.float32)
     words = np.stack([rng.permutation(WORDS)[:width] for _ in range(number)]).astype(np.int32)
     return Bags(words, counts), rng.random(number)
 
@@ -52,17 +50,14 @@ def classifier(recipe, seed=0, equal=0):
 def test_gradients_equal_those_of_autograd(seed, d, alpha, layers, temperature, equal):
     bags, goals = reviews(seed)
     attention = "softmax" if temperature else "hard"
-    recipe = Recipe(
-        d, layers, alpha, train_alpha=True, attention=attention, temperature=temperature or 1.0
-    )
+    hot = temperature or 1.0
+    recipe = Recipe(d, layers, alpha, train_alpha=True, attention=attention, temperature=hot)
     model = classifier(recipe, seed, equal)
-    loss = F.binary_cross_entropy_with_logits(
-        model(*tensors(bags, slice(None), model)), torch.from_numpy(goals)
-    )
+    found = model(*tensors(bags, slice(None), model))
+    loss = F.binary_cross_entropy_with_logits(found, torch.from_numpy(goals))
     loss.backward()
-    step = fused.FusedStep(
-        model, dict.fromkeys((model.embedding, model.step, model.w, model.v), 1.0)
-    )
+    rates = dict.fromkeys((model.embedding, model.step, model.w, model.v), 1.0)
+    step = fused.FusedStep(model, rates)
     step._descend = lambda rate: None
     assert step(bags.words, bags.counts, goals, 0.0) == pytest.approx(loss.item(), rel=1e-12)
     for p, _, _, gradient, _, _ in step._slots:
@@ -74,7 +69,7 @@ def test_gradients_equal_those_of_autograd(seed, d, alpha, layers, temperature, 
                 np.r_[g.reshape(WORDS, d)[:equal].sum(0), g[equal * d :]]
                 for g in (gradient, expected)
             )
-        np.testing.assert_allclose(gradient, expected, rtol=1e-8, atol=1e-11 / (temperature or 1.0))
+        np.testing.assert_allclose(gradient, expected, rtol=1e-8, atol=1e-11 / hot)
 
 
 def check_means(E, bags, layers):
@@ -82,9 +77,8 @@ def check_means(E, bags, layers):
     for _ in range(layers):
         Z = hardmax_step(Z, np.eye(E.shape[1]), 0.7, counts=counts, check=False)
     expected = (counts[..., None] * Z).sum(1) / counts.sum(1)[:, None]
-    np.testing.assert_allclose(
-        fused.mean_tokens(E, 0.7, bags.words, bags.counts, layers, 1e-12), expected, atol=1e-13
-    )
+    found = fused.mean_tokens(E, 0.7, bags.words, bags.counts, layers, 1e-12)
+    np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
 @given(seed=st.integers(0, 10**6), d=st.sampled_from([1, 2, 3]))
@@ -92,9 +86,8 @@ def check_means(E, bags, layers):
 def test_tied_tokens_share_the_pull_as_the_definition_says(seed, d):
     # On a grid of 3^d points almost everything ties, zero tokens too. One layer: after it rounding
     # would decide what is tied in exact arithmetic.
-    check_means(
-        np.random.default_rng(seed).integers(-1, 2, (WORDS, d)).astype(float), reviews(seed)[0], 1
-    )
+    E = np.random.default_rng(seed).integers(-1, 2, (WORDS, d)).astype(float)
+    check_means(E, reviews(seed)[0], 1)
 
 
 @given(
@@ -114,17 +107,8 @@ def test_means_follow_the_definition_with_equal_tokens(seed, d, layers, equal):
 @pytest.mark.parametrize("clip", [0.0, 0.05])
 def test_training_runs_alike_compiled_and_recorded(attention, clip):
     bags, goals = reviews(5, number=40)
-    recipe = Recipe(
-        3,
-        4,
-        train_alpha=True,
-        attention=attention,
-        temperature=0.1,
-        epochs=4,
-        batch=7,
-        clip=clip,
-        word_dropout=0.2,
-    )
+    steps = {"epochs": 4, "batch": 7, "clip": clip, "word_dropout": 0.2}
+    recipe = Recipe(3, 4, train_alpha=True, attention=attention, temperature=0.1, **steps)
     ways = [fit(classifier(recipe), bags, goals, compiled=compiled) for compiled in (True, False)]
     for one, other in zip(*(way.parameters() for way in ways), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)

@@ -44,19 +44,15 @@ def test_emerging_leader_emerges_and_face_clusters_are_projections():
 def test_theorem_on_random_inputs(seed, d):
     rng = np.random.default_rng(seed)
     M = rng.normal(size=(d, d))
-    check = check_theorem(
-        rng.normal(size=(rng.integers(2, 30), d)),
-        M @ M.T + 0.1 * np.eye(d),
-        10 ** rng.uniform(-0.5, 0.7),
-    )
+    Z, A = rng.normal(size=(rng.integers(2, 30), d)), M @ M.T + 0.1 * np.eye(d)
+    check = check_theorem(Z, A, 10 ** rng.uniform(-0.5, 0.7))
     assert check.holds or check.gap < 1e-9  # the tolerance of ties may only matter at a near-tie
 
 
 def test_a_face_cluster_under_another_metric():
     # A stretches the plane so that the foot of the origin on the face between tokens 0 and 1 is not
-    # its midpoint: a token started at the foot
-    # ties with both and with itself, is pulled along the face to one side, and no cluster without
-    # leader remains.
+    # its midpoint: a token started at the foot ties with both and with itself, is pulled along the
+    # face to one side, and no cluster without leader remains.
     A = np.array([[1.0, 0.4], [0.4, 1.0]])
     check = check_theorem(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 0.0], [0.3, -0.12]]), A, 1.0)
     assert check.holds
@@ -69,9 +65,8 @@ def test_a_face_cluster_under_another_metric():
 
 
 def test_the_face_check_can_fail():
-    sites = np.array(
-        [[1.0, 1.0], [1.0, -1.0], [-1.0, 0.0], [1.0, 0.5]]
-    )  # the last lies on a face but is no projection of the origin
+    # the last lies on a face but is no projection of the origin
+    sites = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 0.0], [1.0, 0.5]])
     vertex = np.array([True, True, True, False])
     outside, projection = _faces(sites, vertex, np.eye(2))
     assert outside < 1e-9
@@ -98,7 +93,7 @@ def test_leaders_inside_and_corners_without_one_are_found_out():
     on_an_edge = end_at([*square, [1, 0]], [0, 1, 2, 3, 4])
     assert not on_an_edge.leaders_are_extreme
     assert end_at([*square, [1, 0]], [0, 1, 2, 3]).leaders_are_extreme
-    three_of_four = end_at([[1, 1], [-1, 1], [-1, -1], [1, -1]], [0, 1, 2])
+    three_of_four = end_at(square, [0, 1, 2])
     assert not three_of_four.polytope_has_a_vertex_per_leader
     assert not three_of_four.holds
     assert end_at([[1, 2]], [0]).holds
@@ -142,9 +137,8 @@ def test_repeated_words_lead_in_each_set_of_a_batch_and_padding_does_not():
 def test_clusters_are_linked_by_distance():
     Z = np.array([[0.0, 1.0], [1.0, 0.0], [1e-10, 1.0], [1.0, 0.5]])
     np.testing.assert_array_equal(clusters(Z), [0, 1, 0, 2])
-    assert distance_to_hull(
-        np.array([2.0, 0.5]), np.array([[0.0, 0.0], [1.0, 0.0]])
-    ) == pytest.approx(np.hypot(1, 0.5), rel=1e-4)
+    away = distance_to_hull(np.array([2.0, 0.5]), np.array([[0.0, 0.0], [1.0, 0.0]]))
+    assert away == pytest.approx(np.hypot(1, 0.5), rel=1e-4)
 
 
 @pytest.fixture
@@ -170,14 +164,7 @@ def test_summary_counts_each_failure_under_its_statement(rng):
     trials = ensembles.try_theorem(ensembles.random_sets(rng, 2, batches=2, sets=4, largest=12))
     good = ensembles.summarise(trials)
     assert good["theorem_holds"] == good["inputs"] == 8
-    assert (
-        good["inside"]
-        == good["shared"]
-        == good["moved"]
-        == good["leaderless"]
-        == good["unequal"]
-        == 0
-    )
+    assert {good[f] for f in ("inside", "shared", "moved", "leaderless", "unequal")} == {0}
     check = trials[0].check
     moved = replace(check, leader_drift=0.1)
     everybody = replace(check, leaders=np.ones_like(check.leaders))
@@ -205,10 +192,9 @@ def test_kinds_of_matrices_are_what_they_are_called(rng):
     kinds = ensembles.other_matrices(rng)
     assert np.linalg.matrix_rank(kinds["rank 1, semidefinite"]) == 1
     np.testing.assert_allclose(kinds["skew"], -kinds["skew"].T)
-    assert np.linalg.eigvalsh(kinds["negative definite"]).max() < 0
-    stopped, places, led = ensembles.run_outside(
-        rng, kinds["negative definite"], tokens=6, layers=50
-    )
+    negative = kinds["negative definite"]
+    assert np.linalg.eigvalsh(negative).max() < 0
+    stopped, places, led = ensembles.run_outside(rng, negative, tokens=6, layers=50)
     assert isinstance(stopped, bool)
     assert 1 <= places <= 6
     assert 0 <= led <= 6

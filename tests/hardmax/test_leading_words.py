@@ -14,28 +14,19 @@ NAN = np.nan
 
 def anatomy(leader, height, end=None):
     leader, height = np.array(leader, bool), np.array(height, float)
-    return Anatomy(
-        leader,
-        leader,
-        height,
-        height if end is None else np.array(end, float),
-        np.zeros_like(height),
-    )
+    end = height if end is None else np.array(end, float)
+    return Anatomy(leader, leader, height, end, np.zeros_like(height))
 
 
 @pytest.fixture
 def bags():
-    return Bags(
-        np.array([[0, 1, 2], [3, 1, 4]], np.int32), np.array([[1, 2, 1], [1, 1, 1]], np.float32)
-    )
+    words, counts = [[0, 1, 2], [3, 1, 4]], [[1, 2, 1], [1, 1, 1]]
+    return Bags(np.array(words, np.int32), np.array(counts, np.float32))
 
 
 def test_shares_of_the_lexicon_by_hand(bags):
-    found = leading_words.judge_leaders(
-        anatomy([[1, 0, 1], [1, 0, 0]], [[5, 0, -1], [-2, 0, 0]]),
-        bags,
-        np.array([2.0, NAN, NAN, 1.5, NAN]),
-    )
+    a = anatomy([[1, 0, 1], [1, 0, 0]], [[5, 0, -1], [-2, 0, 0]])
+    found = leading_words.judge_leaders(a, bags, np.array([2.0, NAN, NAN, 1.5, NAN]))
     assert found["leaders"] == 3
     assert found["listed"] == pytest.approx(2 / 3)
     assert found["listed_far"] == 1.0  # the farthest tenth is word 0 alone
@@ -58,10 +49,8 @@ def test_frequent_leaders_of_confident_and_correct_reviews(bags):
 def test_context_area_is_one_when_neutral_words_follow_the_label_and_a_half_when_they_stay():
     words = np.tile(np.arange(3, dtype=np.int32), (6, 1))
     bags, labels = Bags(words, np.ones_like(words, np.float32)), np.array([1, 1, 1, 0, 0, 0])
-    follows = anatomy(
-        np.zeros((6, 3)), np.zeros((6, 3)), np.tile([0.0, 1.0, 5.0], (6, 1)) + labels[:, None]
-    )
-    stays = anatomy(np.zeros((6, 3)), np.zeros((6, 3)), np.tile([0.0, 1.0, 5.0], (6, 1)))
+    ends, nothing = np.tile([0.0, 1.0, 5.0], (6, 1)), np.zeros((6, 3))
+    follows, stays = (anatomy(nothing, nothing, end) for end in (ends + labels[:, None], ends))
     neutral = np.array([True, True, False])
     assert leading_words.context_area(follows, bags, labels, neutral) == 1.0
     assert leading_words.context_area(follows, bags, 1 - labels, neutral) == 0.0

@@ -69,12 +69,10 @@ def test_no_gradient_goes_to_padding(seed, d, kind, layers):
     torch.testing.assert_close(of_alpha, alone[2], **near)
 
 
-@given(
-    seed=st.integers(0, 10**6),
-    d=SIZES,
-    kind=TYPES,
-    garbage=st.sampled_from([0.0, 1e6, float("inf"), float("nan")]),
-)
+GARBAGE = st.sampled_from([0.0, 1e6, float("inf"), float("nan")])
+
+
+@given(seed=st.integers(0, 10**6), d=SIZES, kind=TYPES, garbage=GARBAGE)
 @settings(max_examples=60)
 def test_the_layer_of_padded_words_is_the_layer_of_the_words(seed, d, kind, garbage):
     Z, counts = padded(seed, d, kind, garbage)

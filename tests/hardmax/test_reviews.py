@@ -1,8 +1,5 @@
 """Reviews cleaned, counted, split; bag of words and teacher where the answer is known."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,20 +71,14 @@ def test_bad_labels_are_refused(frame, message):
 
 
 def test_validation_blocks_hold_consecutive_file_numbers_of_both_labels():
-    names = [
-        f"train/{side}/{n}_{7 if side == 'pos' else 2}.txt"
-        for side in ("neg", "pos")
-        for n in range(100)
-    ]
+    names = [f"train/{side}/{n}_7.txt" for side in ("neg", "pos") for n in range(100)]
     frame = pd.DataFrame({"text": names, "label": np.repeat([0, 1], 100), "source_file": names})
     shuffled = frame.sample(frac=1.0, random_state=0)
-    blocks = (
-        pd.Series(prepare.validation_blocks(shuffled), index=shuffled.index).sort_index().to_numpy()
-    )
-    np.testing.assert_array_equal(blocks, np.tile(np.repeat(np.arange(5), 20), 2))
-    np.testing.assert_array_equal(
-        prepare.validation_blocks(frame.drop(columns="source_file")), blocks
-    )
+    blocks = pd.Series(prepare.validation_blocks(shuffled), index=shuffled.index).sort_index()
+    expected = np.tile(np.repeat(np.arange(5), 20), 2)
+    np.testing.assert_array_equal(blocks, expected)
+    unnamed = prepare.validation_blocks(frame.drop(columns="source_file"))
+    np.testing.assert_array_equal(unnamed, expected)
     with pytest.raises(ValueError, match="does not look like"):
         prepare.validation_blocks(frame.assign(source_file="review.txt"))
 
@@ -97,13 +88,11 @@ def test_texts_of_the_test_part_are_dropped():
     assert prepare.drop_texts_of(frame, frame.iloc[1:2])["text"].tolist() == ["a", "c"]
 
 
-def test_imdb_duplicates_are_as_counted():
-    folder = os.environ.get("SOFTGEOM_DATA")
-    if not folder or not (Path(folder) / "imdb" / "train.parquet").is_file():
-        pytest.skip("SOFTGEOM_DATA is not set or holds no imdb/train.parquet")
-    train, test = (
-        pd.read_parquet(Path(folder) / "imdb" / f"{part}.parquet") for part in ("train", "test")
-    )
+def test_imdb_duplicates_are_as_counted(real_data):
+    files = [real_data / "imdb" / f"{part}.parquet" for part in ("train", "test")]
+    if not files[0].is_file():
+        pytest.skip("the data folder has no imdb/train.parquet")
+    train, test = map(pd.read_parquet, files)
     assert len(train) - len(prepare.drop_texts_of(train, test)) == 123
 
 
@@ -112,26 +101,18 @@ def test_the_bag_of_words_learns_planted_words_and_reads_a_mean(planted):
     assert ((model.logits(planted["test_bags"]) > 0) == (planted["test_labels"] == 1)).mean() > 0.85
     strongest = planted["vocabulary"][np.argsort(-np.abs(model.weights))[: len(planted["planted"])]]
     assert set(strongest) == planted["planted"]
-    model = fit_bag_of_words(planted["bags"], planted["labels"], len(planted["vocabulary"]))
     bags = planted["test_bags"][:20]
     weights = bags.counts / bags.counts.sum(1)[:, None]
-    np.testing.assert_allclose(
-        model.logits(bags), (weights * model.weights[bags.words]).sum(1) + model.bias, rtol=1e-5
-    )
-    np.testing.assert_allclose(
-        model.logits(Bags(bags.words, 3 * bags.counts)), model.logits(bags), rtol=1e-5
-    )
+    mean = (weights * model.weights[bags.words]).sum(1) + model.bias
+    for counts in (bags.counts, 3 * bags.counts):
+        np.testing.assert_allclose(model.logits(Bags(bags.words, counts)), mean, rtol=1e-5)
 
 
 @pytest.mark.parametrize("between", ["", "very "])
 def test_the_teacher_sees_runs_of_two_and_three_words(between):
     lexicon = {}
-    texts = [
-        f"not {between}good",
-        f"so {between}good",
-        f"not {between}bad",
-        f"so {between}bad",
-    ] * 20  # no single word tells
+    # no single word tells
+    texts = [f"{a} {between}{b}" for b in ("good", "bad") for a in ("not", "so")] * 20
     labels = np.array([0, 1, 1, 0] * 20)
     tokens = tokenise(texts, lexicon)
     teacher = fit_teacher(tokens, labels, len(lexicon))
@@ -139,9 +120,8 @@ def test_the_teacher_sees_runs_of_two_and_three_words(between):
 
 
 def test_phrases_stay_within_reviews_and_rows_have_length_one():
-    there = _phrases(
-        tokenise(["aa bb cc", "dd", "aa aa", "cc dd aa bb"], lexicon := {}), len(lexicon)
-    )
+    tokens = tokenise(["aa bb cc", "dd", "aa aa", "cc dd aa bb"], lexicon := {})
+    there = _phrases(tokens, len(lexicon))
     np.testing.assert_array_equal(there.sum(1), [6, 1, 2, 9])  # distinct words, pairs and triples
     assert there[[0]].multiply(there[[3]]).sum() == 4  # aa, bb, cc and "aa bb"
     tokens = tokenise(["good film good plot", "film", "bad bad bad"], lexicon := {})
@@ -155,8 +135,6 @@ def test_the_teacher_finds_the_optimum(planted):
     tokens = tokenise(planted["texts"], lexicon)
     teacher = fit_teacher(tokens, planted["labels"], len(lexicon))
     X = _weighted(_phrases(tokens, len(lexicon)), teacher.ratios)
-    gradient = (
-        30.0 * (X.T @ (teacher.probabilities(tokens) - planted["labels"])) + teacher.model.coef_[0]
-    )
-    at_zero = 30.0 * (X.T @ (0.5 - planted["labels"]))
+    of_loss = X.T @ (teacher.probabilities(tokens) - planted["labels"])
+    gradient, at_zero = of_loss + teacher.model.coef_[0] / 30, X.T @ (0.5 - planted["labels"])
     assert np.linalg.norm(gradient) < 0.02 * np.linalg.norm(at_zero)

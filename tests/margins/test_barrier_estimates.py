@@ -41,9 +41,8 @@ def test_bound_is_infinite_where_the_series_may_diverge():
 def test_stochastic_estimate_is_unbiased_within_its_standard_error(heads):
     X, W_Q, W_K, W_V = _operands(heads, 0.2)
     series = series_log_barrier(X, W_Q, W_K, W_V=W_V, order=5)
-    estimate = stochastic_log_barrier(
-        X, W_Q, W_K, W_V=W_V, order=5, probes=400, generator=torch.Generator().manual_seed(0)
-    )
+    seeded = {"probes": 400, "generator": torch.Generator().manual_seed(0)}
+    estimate = stochastic_log_barrier(X, W_Q, W_K, W_V=W_V, order=5, **seeded)
     z = (estimate.beta - series.beta)[:, 2:] / estimate.standard_error[:, 2:]
     assert 0.5 < z.std() < 1.6
     assert z.abs().max() < 5
@@ -52,11 +51,8 @@ def test_stochastic_estimate_is_unbiased_within_its_standard_error(heads):
 
 def test_stochastic_estimate_is_differentiable():
     X, W_Q, W_K, _ = _operands((), 0.2)
-    gradients = []
-    for method, options in (
-        ("series", {}),
-        ("stochastic", {"probes": 2000, "generator": torch.Generator().manual_seed(1)}),
-    ):
+    gradients, seeded = [], {"probes": 2000, "generator": torch.Generator().manual_seed(1)}
+    for method, options in (("series", {}), ("stochastic", seeded)):
         W = W_Q.clone().requires_grad_()
         log_barrier(X, W, W_K, method=method, order=5, **options).mean().backward()
         gradients.append(W.grad)

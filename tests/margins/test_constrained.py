@@ -37,9 +37,7 @@ def test_weight_s_squared_and_level_zero_is_the_model_itself():
     for _ in range(5):
         y = rng.uniform(-0.5, 0.5, size=2)
         sequence = np.concatenate([PAST, y])[None]
-        relaxed = (
-            constrained.tail_error(y, PAST, C)
-            - s**2 * np.log(constrained.tail_margins(y, PAST, C)).sum()
-        )
-        values.append(relaxed + s**2 * scalar.sequence_log_density(sequence, C, s)[0])
+        volume = np.log(constrained.tail_margins(y, PAST, C)).sum()
+        density = scalar.sequence_log_density(sequence, C, s)[0]
+        values.append(constrained.tail_error(y, PAST, C) + s**2 * (density - volume))
     assert np.ptp(values) < 1e-10  # equal up to a constant

@@ -1,5 +1,6 @@
 """Localisation of the correction in a stack, by the full Jacobian of automatic differentiation."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,11 @@ def stack():
     return X, prior, generator
 
 
+def volume_of_the_prior(X, prior):
+    blocks = attention_jacobian_blocks(X[0].numpy(), *(W.numpy() for W in prior))
+    return np.linalg.slogdet(blocks).logabsdet.sum()
+
+
 def test_standard_layers_add_no_volume(stack):
     X, prior, generator = stack
     blocks = [depth.Block.random(D, generator) for _ in range(LAYERS)]
@@ -25,41 +31,28 @@ def test_standard_layers_add_no_volume(stack):
         own = full[level * size : (level + 1) * size, level * size : (level + 1) * size]
         torch.testing.assert_close(own, torch.eye(size, dtype=torch.float64), atol=0.0, rtol=0.0)
     assert torch.all(full.reshape(LAYERS + 1, size, LAYERS + 1, size)[0, :, 1:] == 0)
-    stage = torch.linalg.slogdet(
-        torch.as_tensor(attention_jacobian_blocks(X[0].numpy(), *(W.numpy() for W in prior)))
-    )
-    assert torch.linalg.slogdet(full).logabsdet.item() == pytest.approx(
-        stage.logabsdet.sum().item(), abs=1e-10
-    )
+    total = torch.linalg.slogdet(full).logabsdet.item()
+    assert total == pytest.approx(volume_of_the_prior(X, prior), abs=1e-10)
 
 
 def test_layer_that_queries_its_own_output_adds_its_own_term(stack):
     X, prior, generator = stack
     blocks = [depth.Block.random(D, generator), depth.Block.random(D, generator, implicit=True)]
     total = torch.linalg.slogdet(depth.stack_jacobian(X, prior, blocks)).logabsdet.item()
-    stage = torch.linalg.slogdet(
-        torch.as_tensor(attention_jacobian_blocks(X[0].numpy(), *(W.numpy() for W in prior)))
-    )
-    extra = (
-        torch.linalg.slogdet(depth.implicit_blocks(X[1], X[2], blocks[1])).logabsdet.sum().item()
-    )
+    own = torch.linalg.slogdet(depth.implicit_blocks(X[1], X[2], blocks[1])).logabsdet
+    extra = own.sum().item()
     assert abs(extra) > 1e-2
-    assert total == pytest.approx(stage.logabsdet.sum().item() + extra, abs=1e-10)
+    assert total == pytest.approx(volume_of_the_prior(X, prior) + extra, abs=1e-10)
 
 
 def test_factors_multiply_to_the_change_of_variables(stack):
     X, prior, generator = stack
+    noise = torch.distributions.Normal(X.new_zeros(()), X.new_tensor(0.7))
     for implicit in (False, True):
-        blocks = [
-            depth.Block.random(D, generator),
-            depth.Block.random(D, generator, implicit=implicit),
-        ]
+        blocks = [depth.Block.random(D, generator, implicit=own) for own in (False, implicit)]
         residuals = depth.stack_residuals(X, prior, blocks)
         volume = torch.linalg.slogdet(depth.stack_jacobian(X, prior, blocks)).logabsdet
-        whole = (
-            torch.distributions.Normal(X.new_zeros(()), X.new_tensor(0.7)).log_prob(residuals).sum()
-            + volume
-        )
+        whole = noise.log_prob(residuals).sum() + volume
         factors = depth.stack_log_densities(X, prior, blocks, s=0.7)
         assert factors.shape == (LAYERS + 1, T)
         assert factors.sum().item() == pytest.approx(whole.item(), abs=1e-10)

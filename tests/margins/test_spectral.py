@@ -45,23 +45,16 @@ def test_smallest_singular_value_is_the_distance_to_a_singular_matrix():
     block = np.eye(4) - rng.standard_normal((4, 4))
     U, sigma, Vt = np.linalg.svd(block)
     distance = singular_value_margin(block)
-    assert np.linalg.det(block - distance * np.outer(U[:, -1], Vt[-1])) == pytest.approx(
-        0.0, abs=1e-12
-    )
+    singular = block - distance * np.outer(U[:, -1], Vt[-1])
+    assert np.linalg.det(singular) == pytest.approx(0.0, abs=1e-12)
     assert distance == pytest.approx(sigma[-1])
 
 
 def test_conditions_are_judged_by_the_determinant():
-    blocks = np.stack(
-        [np.diag([1 - a, 1 - b]) for a, b in ((0.5, 0.5), (-3.0, 0.0), (2.0, 3.0), (2.0, 0.0))]
-    )
-    radius, real = spectral.judge_conditions(blocks)
+    eigenvalues = np.array([[0.5, 0.5], [-3.0, 0.0], [2.0, 3.0], [2.0, 0.0]])
+    radius, real = spectral.judge_conditions(np.stack([np.diag(1 - pair) for pair in eigenvalues]))
     # an eigenvalue -3 exhausts the first margin and not the second
     assert (radius["holds"], real["holds"]) == (1, 2)
-    assert (
-        radius["det_not_positive_although_it_holds"]
-        == real["det_not_positive_although_it_holds"]
-        == 0
-    )
-    assert radius["det_positive_although_it_fails"] == 2  # diag(4, 1) and diag(-1, -2)
-    assert real["det_positive_although_it_fails"] == 1
+    assert [row["det_not_positive_although_it_holds"] for row in (radius, real)] == [0, 0]
+    # diag(4, 1) and diag(-1, -2)
+    assert [row["det_positive_although_it_fails"] for row in (radius, real)] == [2, 1]
