@@ -29,62 +29,45 @@ def model_folders(tmp_path_factory):
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
-    small = {
-        "vocab_size": 11,
-        "hidden_size": 8,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "intermediate_size": 8,
-    }
-    models = {
-        "gpt2": transformers.GPT2LMHeadModel(
-            transformers.GPT2Config(vocab_size=11, n_embd=8, n_layer=1, n_head=2)
+    small = dict(vocab_size=11, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    small |= dict(intermediate_size=8)
+    marian = dict(vocab_size=11, decoder_vocab_size=11, d_model=8, encoder_layers=1)
+    marian |= dict(decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2)
+    marian |= dict(encoder_ffn_dim=8, decoder_ffn_dim=8, pad_token_id=10)
+    marian |= dict(decoder_start_token_id=10, eos_token_id=0, forced_eos_token_id=0)
+    families = {
+        "gpt2": (
+            "GPT2LMHeadModel",
+            "GPT2Config",
+            dict(vocab_size=11, n_embd=8, n_layer=1, n_head=2),
         ),
-        "llama": transformers.LlamaForCausalLM(
-            transformers.LlamaConfig(**small, tie_word_embeddings=False)
+        "llama": ("LlamaForCausalLM", "LlamaConfig", small | {"tie_word_embeddings": False}),
+        "gemma": (
+            *("GemmaForCausalLM", "GemmaConfig"),
+            small | {"num_key_value_heads": 2, "head_dim": 4, "pad_token_id": 0},
         ),
-        "gemma": transformers.GemmaForCausalLM(
-            transformers.GemmaConfig(**small, num_key_value_heads=2, head_dim=4, pad_token_id=0)
-        ),
-        "bert": transformers.BertForMaskedLM(transformers.BertConfig(**small)),
-        "roberta": transformers.RobertaForMaskedLM(transformers.RobertaConfig(**small)),
-        "marian": transformers.MarianMTModel(
-            transformers.MarianConfig(
-                vocab_size=11,
-                decoder_vocab_size=11,
-                d_model=8,
-                encoder_layers=1,
-                decoder_layers=2,
-                pad_token_id=10,
-                encoder_attention_heads=2,
-                decoder_attention_heads=2,
-                encoder_ffn_dim=8,
-                decoder_ffn_dim=8,
-                decoder_start_token_id=10,
-                eos_token_id=0,
-                forced_eos_token_id=0,
-            )
-        ),
+        "bert": ("BertForMaskedLM", "BertConfig", small),
+        "roberta": ("RobertaForMaskedLM", "RobertaConfig", small),
+        "marian": ("MarianMTModel", "MarianConfig", marian),
     }
     folders = {}
-    for name, model in models.items():
+    for name, (made, configured, sizes) in families.items():
+        model = getattr(transformers, made)(getattr(transformers, configured)(**sizes))
         with torch.no_grad():  # random where the initialisation is constant, so that a mix-up shows
-            for tensor in [
-                *model.parameters(),
-                *([model.final_logits_bias] if name == "marian" else []),
-            ]:
-                tensor.copy_(torch.randn_like(tensor))
+            for tensor in (*model.parameters(), *model.buffers()):
+                if tensor.is_floating_point():
+                    tensor.copy_(torch.randn_like(tensor))
         folder = tmp_path_factory.mktemp(name)
         model.save_pretrained(folder)
         head = model.get_output_embeddings()
         b = model.final_logits_bias[0] if name == "marian" else head.bias
-        folders[name] = (
-            folder,
-            head.weight.detach().numpy(),
-            None if b is None else b.detach().numpy(),
-        )
-    models["llama"].save_pretrained(tmp := tmp_path_factory.mktemp("sharded"), max_shard_size="1KB")
-    folders["sharded"] = tmp, *folders["llama"][1:]
+        W, b = head.weight.detach().numpy(), None if b is None else b.detach().numpy()
+        folders[name] = folder, W, b
+        if name == "llama":
+            model.save_pretrained(
+                sharded := tmp_path_factory.mktemp("sharded"), max_shard_size="1KB"
+            )
+            folders["sharded"] = sharded, W, b
     return folders
 
 
@@ -97,7 +80,7 @@ class FakeHub:
     requested: list[tuple[str, int, int]] = field(default_factory=list)
     honours_ranges: bool = True
     commit: str | None = COMMIT
-    content_range: str | None = ""  # what is said instead of the truth; None leaves the header out
+    told: str | None = ""  # what is said instead of the truth; None leaves the header out
     claimed_size: int = 0
     lies_about: str = "model.safetensors"
 
@@ -114,11 +97,9 @@ def hub(monkeypatch, tmp_path_factory):
     hub = FakeHub("")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub))
     hub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    for name in (
-        "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy",
-        "HF_HUB_OFFLINE",
-    ):  # fmt: skip
-        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "HF_HUB_OFFLINE"):
+        for spelled in (name, name.lower()):
+            monkeypatch.delenv(spelled, raising=False)
     monkeypatch.setenv("HF_ENDPOINT", hub.url)
     monkeypatch.setenv("SOFTGEOM_CACHE", str(tmp_path_factory.mktemp("cache")))
     # The client reads HF_HUB_OFFLINE once, at its import, which another test of the session may
@@ -139,12 +120,8 @@ def _handler(hub: FakeHub):
             path = self.path.split("?")[0]
             if path.startswith("/api/models/someone/model"):
                 siblings = [{"rfilename": name} for name in hub.files]
-                self._send(
-                    200,
-                    json.dumps(
-                        {"id": "someone/model", "sha": hub.commit, "siblings": siblings}
-                    ).encode(),
-                )
+                told = {"id": "someone/model", "sha": hub.commit, "siblings": siblings}
+                self._send(200, json.dumps(told).encode())
             elif path.startswith(f"/someone/model/resolve/{COMMIT}/"):
                 self._send_file(path.rsplit("/", 1)[1])
             else:
@@ -159,9 +136,7 @@ def _handler(hub: FakeHub):
             start, stop = int(first), min(int(last) + 1, len(content))
             hub.requested.append((name, start, stop))
             size = hub.claimed_size if name == hub.lies_about and hub.claimed_size else len(content)
-            told = (
-                hub.content_range if hub.content_range != "" else f"bytes {start}-{stop - 1}/{size}"
-            )
+            told = f"bytes {start}-{stop - 1}/{size}" if hub.told == "" else hub.told
             self._send(206, content[start:stop], {} if told is None else {"Content-Range": told})
 
         def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None):

@@ -17,19 +17,13 @@ def _npz(path, **arrays):
 
 
 @pytest.mark.parametrize(
-    ("weight", "bias"),
-    [
-        ("fc.weight", "fc.bias"),
-        ("fc_w", "fc_b"),
-        ("linear_8.w_0", "linear_8.b_0"),
-        ("dense/kernel", "dense/bias"),
-    ],
+    "names", ["fc.weight fc.bias", "fc_w fc_b", "l.w_0 l.b_0", "d/kernel d/bias"]
 )
-def test_a_named_weight_takes_its_sibling_bias_and_says_so(tmp_path, weight, bias):
+def test_a_named_weight_takes_its_sibling_bias_and_says_so(tmp_path, names):
+    weight, bias = names.split()
     W, b = RNG.standard_normal((7, 3)), RNG.standard_normal(7)
-    path = _npz(
-        tmp_path, **{"first.weight": np.ones((9, 4)), "first.bias": np.ones(9), weight: W, bias: b}
-    )
+    first = {"first.weight": np.ones((9, 4)), "first.bias": np.ones(9)}
+    path = _npz(tmp_path, **first, **{weight: W, bias: b})
     head = load_head(path, weight=weight)
     np.testing.assert_array_equal(head.layer.b, b)
     assert any(f"its sibling bias {bias}" in note for note in head.notes)
@@ -49,12 +43,8 @@ def test_a_matrix_that_is_or_may_be_stored_transposed_is_told(tmp_path):
 
 def test_the_last_matrix_with_a_bias_is_taken_and_recurrent_ones_are_not(tmp_path):
     W = RNG.standard_normal((7, 3))
-    arrays = {
-        "fc.0.weight": np.ones((3, 5)),
-        "fc.0.bias": np.ones(3),
-        "fc.2.weight": W,
-        "fc.2.bias": np.ones(7),
-    }
+    arrays = {"fc.0.weight": np.ones((3, 5)), "fc.0.bias": np.ones(3)}
+    arrays |= {"fc.2.weight": W, "fc.2.bias": np.ones(7)}
     arrays |= {"lstm.weight_ih_l0": np.ones((12, 5)), "lstm.bias_ih_l0": np.ones(12)}
     head = load_head(_npz(tmp_path, **arrays))
     assert head.names == {"weight": "fc.2.weight", "bias": "fc.2.bias"}
@@ -63,9 +53,8 @@ def test_the_last_matrix_with_a_bias_is_taken_and_recurrent_ones_are_not(tmp_pat
 
 def test_several_heads_are_listed_to_choose_from(tmp_path):
     arrays = {"lm_head.weight": np.ones((7, 3)), "vocab_projector.weight": np.ones((8, 3))}
-    with pytest.raises(
-        ValueError, match=r"several heads; choose one \(--weight\): lm_head\.weight \(7, 3\), vocab"
-    ):
+    said = r"several heads; choose one \(--weight\): lm_head\.weight \(7, 3\), vocab"
+    with pytest.raises(ValueError, match=said):
         load_head(_npz(tmp_path, **arrays))
     assert load_head(tmp_path / "m.npz", weight="lm_head.weight").layer.classes == 7
 
@@ -113,13 +102,9 @@ def test_what_is_no_weight_is_refused(tmp_path, W, message):
 )
 def test_every_convention_gives_the_layer(tmp_path, layer_arrays, weight, bias, transposed):
     W, b = layer_arrays
-    # Marian keeps (1, C)
-    stored_bias = b[None] if weight.startswith("decoder") or weight == "Wemb" else b
-    np.savez(
-        tmp_path / "model.npz",
-        **{weight: W.T if transposed else W, bias: stored_bias, "unrelated": np.zeros((9, 9))},
-    )
-    head = load_head(tmp_path / "model.npz")
+    arrays = {weight: W.T if transposed else W, "unrelated": np.zeros((9, 9))}
+    arrays[bias] = b[None] if bias.startswith("decoder") else b  # Marian keeps (1, C)
+    head = load_head(_npz(tmp_path, **arrays))
     np.testing.assert_array_equal(head.layer.W, W)
     np.testing.assert_array_equal(head.layer.b, b)
     assert head.names == {"weight": weight, "bias": bias}
@@ -128,13 +113,9 @@ def test_every_convention_gives_the_layer(tmp_path, layer_arrays, weight, bias, 
 
 def test_an_untied_output_wins_over_the_embedding_beside_it(tmp_path, layer_arrays):
     W, b = layer_arrays
-    np.savez(
-        tmp_path / "m.npz",
-        decoder_Wemb=np.zeros_like(W),
-        decoder_ff_logit_out_W=W.T,
-        decoder_ff_logit_out_b=b[None],
-    )
-    np.testing.assert_array_equal(load_softmax_layer(tmp_path / "m.npz").W, W)
+    output = {"decoder_ff_logit_out_W": W.T, "decoder_ff_logit_out_b": b[None]}
+    path = _npz(tmp_path, decoder_Wemb=np.zeros_like(W), **output)
+    np.testing.assert_array_equal(load_softmax_layer(path).W, W)
 
 
 def test_unknown_names_and_transposed_matrices_list_what_would_fit(tmp_path, layer_arrays):

@@ -1,6 +1,7 @@
 """Damaged files of every kind end in a layer or in a sentence; `make torture` draws thousands."""
 
 import pickle
+import struct
 import tracemalloc
 
 import numpy as np
@@ -28,7 +29,7 @@ def test_a_sample_of_damages(kind, tmp_path):
     "kind",
     [
         "onnx", "paddle", "traineddata", "kaldi", "ctranslate2", "tensorflow.js", "fasttext",
-        "fasttext quantised", "gguf", "gguf quantised", "tflite", "safetensors",
+        "fasttext quantised", "gguf", "gguf quantised", "tflite", "safetensors", "pickle",
     ],
 )  # fmt: skip
 def test_every_cut_and_every_inflated_number_ends_in_a_sentence(kind, tmp_path):
@@ -39,9 +40,8 @@ def test_every_cut_and_every_inflated_number_ends_in_a_sentence(kind, tmp_path):
     whole = content()
     broken = [whole[: len(whole) * n // 16] for n in range(16)]
     for at in range(0, min(len(whole), 400), 4):
-        broken += [
-            whole[:at] + large + whole[at + 8 :] for large in (b"\xff" * 8, b"\xff\xff\xff\x7f" * 2)
-        ]
+        for large in (b"\xff" * 8, b"\xff\xff\xff\x7f" * 2):
+            broken.append(whole[:at] + large + whole[at + 8 :])
     tracemalloc.start()
     try:
         for variant in broken:
@@ -118,28 +118,23 @@ def test_a_fault_is_seen(tmp_path, monkeypatch):
 
 
 def test_arrays_that_claim_too_much_and_texts_that_are_not_unicode(tmp_path):
-    """In GGUF an array of 2^60 texts; in a pickle lists that double forty times."""
-    content = KINDS["gguf"][1]()
-    key = b"tokenizer.ggml.tokens"
-    at = content.index(key) + len(key) + 8  # behind the types of the entry and of its items
-    claimed = content[:at] + (2**60).to_bytes(8, "little") + content[at + 8 :]
-    (tmp_path / "a.gguf").write_bytes(claimed)
-    with pytest.raises(ValueError, match="ends inside its header"):
-        load_head(tmp_path / "a.gguf")
+    """In GGUF an array of 2^60 texts; in a pickle lists that double forty times; in the name of a
+    safetensors tensor half of a surrogate pair.
+    """
+    gguf, key = KINDS["gguf"][1](), b"tokenizer.ggml.tokens"
+    at = gguf.index(key) + len(key) + 8  # behind the types of the entry and of its items
+    claimed = gguf[:at] + (2**60).to_bytes(8, "little") + gguf[at + 8 :]
     doubled = b"\x80\x04]" + b"q\x00" + b"".join(b"]q%c(h%ch%ce" % (n + 1, n, n) for n in range(40))
-    (tmp_path / "a.pkl").write_bytes(doubled + b".")
-    with pytest.raises(ValueError, match="holds no dictionary of named arrays"):
-        load_head(tmp_path / "a.pkl")
-    """In a GGUF header; half of a surrogate pair in the name of a safetensors file."""
-    content = KINDS["gguf"][1]()
-    (tmp_path / "a.gguf").write_bytes(content.replace(b"gpt2", b"gp\xff2"))
-    with pytest.raises(ValueError, match=r"tokenizer\.ggml\.model is damaged"):
-        load_head(tmp_path / "a.gguf")
     header = rb'{"\ud800": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}'
-    whole = len(header).to_bytes(8, "little") + header + bytes(16)
-    (tmp_path / "a.safetensors").write_bytes(whole)
-    with pytest.raises(ValueError, match="header cannot be read"):
-        load_head(tmp_path / "a.safetensors")
+    for name, content, said in (
+        ("a.gguf", claimed, "ends inside its header"),
+        ("a.gguf", gguf.replace(b"gpt2", b"gp\xff2"), r"tokenizer\.ggml\.model is damaged"),
+        ("a.pkl", doubled + b".", "holds no dictionary of named arrays"),
+        ("a.safetensors", struct.pack("<Q", len(header)) + header + bytes(16), "cannot be read"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=said):
+            load_head(tmp_path / name)
 
 
 def test_two_biases_of_different_size_in_a_graph(tmp_path):

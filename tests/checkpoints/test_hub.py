@@ -13,26 +13,29 @@ from softgeom.source import hub_reachable
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
+def loaded_from_hub(W, b):
+    """The head of the repository, which is this one."""
+    head = load_head("someone/model")
+    np.testing.assert_array_equal(head.layer.W, W)
+    assert b is None or np.array_equal(head.layer.b, b)
+    assert (head.source.kind, head.source.revision) == ("hub", COMMIT)
+    return head
+
+
 @pytest.mark.parametrize("family", ["marian", "sharded"])
 def test_layer_tokens_and_commit(hub, model_folders, family):
     folder, W, b = model_folders[family]
     hub.add_folder(folder)
     hub.files["vocab.json"] = json.dumps({f"word{i}": i for i in range(11)}).encode()
-    head = load_head("someone/model")
-    np.testing.assert_array_equal(head.layer.W, W)
-    assert b is None or np.array_equal(head.layer.b, b)
-    assert head.layer.tokens[3] == "word3"
-    assert (head.source.kind, head.source.revision) == ("hub", COMMIT)
+    assert loaded_from_hub(W, b).layer.tokens[3] == "word3"
 
 
 def test_only_the_needed_byte_ranges_are_fetched(hub, layer_arrays, tmp_path):
     from safetensors.numpy import save_file
 
     W, _ = layer_arrays
-    save_file(
-        {"lm_head.weight": W, "model.layers.0.large": np.zeros((500, 500))},
-        tmp_path / "model.safetensors",
-    )
+    tensors = {"lm_head.weight": W, "model.layers.0.large": np.zeros((500, 500))}
+    save_file(tensors, tmp_path / "model.safetensors")
     hub.add_folder(tmp_path)
     np.testing.assert_array_equal(load_softmax_layer("someone/model").W, W)
     assert len(hub.files["model.safetensors"]) > 2_000_000
@@ -45,7 +48,7 @@ def test_only_the_needed_byte_ranges_are_fetched(hub, layer_arrays, tmp_path):
         ({"honours_ranges": False}, "answered 200 to a request for bytes"),
         ({"claimed_size": 2**50}, "claims an impossible size of 1,125,899,906,842,624 bytes"),
         *(
-            ({"content_range": told}, "the server sent other bytes than the range")
+            ({"told": told}, "the server sent other bytes than the range")
             for told in (None, "garbage", "bytes 5-9/100", "bytes 0-0/x", f"bytes 0-0/{10**23}")
         ),
         (
@@ -66,9 +69,7 @@ def test_a_model_with_pickles_only_or_unknown_is_told(hub):
     hub.files["pytorch_model.bin"] = b""
     with pytest.raises(ValueError, match="no safetensors weights"):
         load_softmax_layer("someone/model")
-    with pytest.raises(
-        ValueError, match="no file or folder 'nobody/nothing' here, and the hub has no such model"
-    ):
+    with pytest.raises(ValueError, match="'nobody/nothing' here, and the hub has no such model"):
         load_softmax_layer("nobody/nothing")
 
 
@@ -98,14 +99,10 @@ def test_offline_a_model_in_the_clients_own_cache_is_found(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     hub_reachable.cache_clear()
-    head = load_head("someone/model")
-    np.testing.assert_array_equal(head.layer.W, W)
-    assert b is None or np.array_equal(head.layer.b, b)
-    assert (head.source.kind, head.source.revision) == ("hub", COMMIT)
-    with pytest.raises(ValueError, match="hub cannot be reached"):
-        load_head("someone/else")
-    with pytest.raises(ValueError, match="hub cannot be reached"):
-        load_head("someone/model", revision="v2")
+    loaded_from_hub(W, b)
+    for name, revision in (("someone/else", None), ("someone/model", "v2")):
+        with pytest.raises(ValueError, match="hub cannot be reached"):
+            load_head(name, revision=revision)
     hub_reachable.cache_clear()
 
 
@@ -114,9 +111,7 @@ def test_a_hub_that_breaks_off_is_told(hub, monkeypatch):
         raise transfer.TransferError("the connection broke 3 times")
 
     monkeypatch.setattr("softgeom.checkpoints.hub.fetch", breaks_off)
-    with pytest.raises(
-        ValueError, match=r"asking the hub failed: the connection broke 3 times; try again"
-    ):
+    with pytest.raises(ValueError, match="hub failed: the connection broke 3 times; try again"):
         load_softmax_layer("someone/model")
 
 
@@ -127,9 +122,6 @@ def test_what_has_arrived_is_not_asked_for_again_unless_it_was_damaged(hub, mode
     first = hub.bytes_of("model.safetensors")
     np.testing.assert_array_equal(load_softmax_layer("someone/model").W, W)
     assert hub.bytes_of("model.safetensors") - first < 2  # its size alone
-    folder, W, _ = model_folders["gpt2"]
-    hub.add_folder(folder)
-    load_softmax_layer("someone/model")
     for path in packages.cache_folder().rglob("model.safetensors.*"):
         path.write_bytes(path.read_bytes()[:-1] + b"x")
     np.testing.assert_array_equal(load_softmax_layer("someone/model").W, W)

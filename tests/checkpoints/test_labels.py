@@ -33,9 +33,8 @@ def test_a_dictionary_of_lines_fits_with_the_blank_and_the_space(
 
 @pytest.mark.parametrize("classes", [4, 9, 100])
 def test_any_other_number_is_refused_unless_confirmed(classes):
-    with pytest.raises(
-        ValueError, match=rf"keys has 5 names for {classes} classes.*--labels-anyway"
-    ):
+    said = rf"keys has 5 names for {classes} classes.*--labels-anyway"
+    with pytest.raises(ValueError, match=said):
         fit_labels(FIVE, classes, "keys")
     names, how = fit_labels(FIVE, classes, "keys", confirmed=True)
     assert len(names) == classes
@@ -106,9 +105,8 @@ def test_a_tokenizer_beside_the_model_decides_over_other_lists(tmp_path):
 
 def test_a_dictionary_that_numbers_from_one_leaves_class_0_to_the_blank(tmp_path):
     numbered = {name: n for n, name in enumerate(FIVE, start=1)}
-    (tmp_path / "vocab.json").write_text(
-        json.dumps({"char2idx": numbered, "idx2char": {str(n): c for c, n in numbered.items()}})
-    )
+    both = {"char2idx": numbered, "idx2char": {str(n): c for c, n in numbered.items()}}
+    (tmp_path / "vocab.json").write_text(json.dumps(both))
     assert read_labels(tmp_path / "vocab.json", 6)[0] == (BLANK, *FIVE)
     (tmp_path / "model.npz").touch()
     names, how = labels_beside(tmp_path / "model.npz", 6)
@@ -139,32 +137,22 @@ def test_a_blank_at_the_end_is_not_moved_and_the_last_name_may_be_empty():
 
 def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path):
     source = tmp_path / "charsets.py"
-    source.write_text(
-        f"raise SystemExit\nOLD = {FIVE[::-1]}\nNEW = BETA = {FIVE}\nFEW = ['a']\nMIXED = "
-        "['a', 1, 'c', 'd', 'e']\n"
-    )
-    assert read_labels(f"{source}:NEW", 5) == (
-        tuple(FIVE),
-        "names from the list NEW of charsets.py",
-    )
-    with pytest.raises(
-        ValueError,
-        match=(
-            r"OLD \(5 names\), NEW \(5 names\).*FEW \(1 names\); name the one of 5 classes, as "
-            r"charsets.py:NAME"
-        ),
+    lists = f"OLD = {FIVE[::-1]}\nNEW = BETA = {FIVE}\nFEW = ['a']\nMIXED = ['a', 1, 'c', 'd', 'e']"
+    source.write_text(f"raise SystemExit\n{lists}\n")
+    said = "names from the list NEW of charsets.py"
+    assert read_labels(f"{source}:NEW", 5) == (tuple(FIVE), said)
+    told = r"OLD \(5 names\), NEW \(5 names\).*FEW \(1 names\); .* as charsets.py:NAME"
+    for name, content, message in (
+        ("", None, told),
+        (":MIXED", None, "no list of strings 'MIXED'"),
+        (":FEW", None, "FEW has 1 names for 5 classes"),
+        ("", "x = " + "(" * 100_000, "Python file"),
+        ("", "x = 1", "these lists of strings: none"),
     ):
-        read_labels(source, 5)
-    with pytest.raises(ValueError, match="no list of strings 'MIXED'"):
-        read_labels(f"{source}:MIXED", 5)
-    with pytest.raises(ValueError, match="FEW has 1 names for 5 classes"):
-        read_labels(f"{source}:FEW", 5)
-    source.write_text("x = " + "(" * 100_000)
-    with pytest.raises(ValueError, match="Python file"):
-        read_labels(source, 5)
-    source.write_text("x = 1")
-    with pytest.raises(ValueError, match="these lists of strings: none"):
-        read_labels(source, 5)
+        if content is not None:
+            source.write_text(content)
+        with pytest.raises(ValueError, match=message):
+            read_labels(f"{source}{name}", 5)
 
 
 @pytest.mark.parametrize(

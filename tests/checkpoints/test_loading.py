@@ -28,16 +28,10 @@ def test_weights_and_bias_of_each_family(model_folders, family):
 @pytest.mark.parametrize("family", ["gpt2", "llama", "gemma", "bert", "roberta", "marian"])
 def test_the_ellipsoid_is_what_the_final_norm_can_give(model_folders, family):
     """What the live model feeds its head lies on the set's surface."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    folder = model_folders[family][0]
-    automatic = {
-        "marian": transformers.MarianMTModel,
-        "bert": transformers.BertForMaskedLM,
-        "roberta": transformers.RobertaForMaskedLM,
-    }.get(family, transformers.AutoModelForCausalLM)
-    model = automatic.from_pretrained(folder).eval()
-    fed = []
+    torch, transformers = map(pytest.importorskip, ("torch", "transformers"))
+    folder, fed = model_folders[family][0], []
+    (architecture,) = json.loads((folder / "config.json").read_text())["architectures"]
+    model = getattr(transformers, architecture).from_pretrained(folder).eval()
     head = model.get_output_embeddings()
     head.register_forward_pre_hook(lambda _, inputs: fed.append(inputs[0].detach()))
     ids = torch.arange(2, 8)[None]
@@ -59,9 +53,7 @@ def test_an_untied_model_without_its_head_is_not_given_the_embedding(model_folde
     del tensors["lm_head.weight"]
     save_file(tensors, tmp_path / "model.safetensors")
     shutil.copy(folder / "config.json", tmp_path)
-    with pytest.raises(
-        ValueError, match=r"not tied to the output.*model\.embed_tokens\.weight \(11, 8\)"
-    ):
+    with pytest.raises(ValueError, match=r"not tied to .*model\.embed_tokens\.weight \(11, 8\)"):
         load_softmax_layer(tmp_path)
 
 
@@ -81,7 +73,7 @@ def test_an_index_that_leaves_its_folder_is_refused(tmp_path):
         load_softmax_layer(tmp_path)
 
 
-def test_an_empty_folder_and_an_unknown_suffix_say_what_is_known(tmp_path):
+def test_an_empty_folder_says_what_is_looked_for(tmp_path):
     with pytest.raises(ValueError, match=r"holds no model: looked for model\.safetensors"):
         load_softmax_layer(tmp_path)
 
@@ -101,9 +93,7 @@ def test_the_only_model_in_a_folder_is_read_and_several_are_named(tmp_path, laye
 def test_what_no_reader_takes_is_named_by_its_content(tmp_path):
     def told(name: str, content: bytes) -> str:
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=r"^[^\n]+\.$") as caught:
-            load_head(tmp_path / name)
-        return str(caught.value)
+        return _refusal(tmp_path / name)
 
     def archive(*members: str) -> bytes:
         with io.BytesIO() as file:
@@ -117,7 +107,7 @@ def test_what_no_reader_takes_is_named_by_its_content(tmp_path):
     assert "PyTorch: give it the ending .pt" in told("m.model", archive("m/data.pkl"))
     assert "arrays: give it the ending .npz" in told("m.zip", archive("W.npy"))
     assert "archive (ZIP): unpack" in told("n.zip", archive("model.onnx"))
-    assert "no known format" in told("o.zip", b"PK and nothing else")
+    assert "no known format: .npz, .onnx, .safetensors" in told("o.zip", b"PK and nothing else")
     assert "HDF5 file" in told("m.h5", b"\x89HDF\r\n\x1a\n")
     assert "DyNet model" in told("m.dynet", b"#LookupParameter# /_0 {3,4}")
     assert "compressed (xz): unpack" in told("m.xz", lzma.compress(b"x"))
@@ -152,9 +142,3 @@ def _refusal(path) -> str:
 def test_a_missing_path_is_not_sent_to_the_hub(name):
     with pytest.raises(ValueError, match="no file or folder"):
         load_softmax_layer(name)
-
-
-def test_an_unknown_suffix_lists_the_known_ones(tmp_path):
-    (tmp_path / "weights.xyz").write_bytes(b"x")
-    with pytest.raises(ValueError, match=r"no known format: \.npz, \.onnx, \.safetensors"):
-        load_softmax_layer(tmp_path / "weights.xyz")

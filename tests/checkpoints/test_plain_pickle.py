@@ -1,7 +1,6 @@
 """Plain data come out as pickle gives them; all else is refused unexecuted."""
 
 import collections
-import contextlib
 import datetime
 import pickle
 
@@ -49,27 +48,13 @@ def test_what_is_no_plain_data_is_refused(tmp_path, content):
         read_plain_pickle(tmp_path / "m.pkl")
 
 
-def test_every_cut_and_every_changed_byte_ends_in_a_sentence_or_in_plain_data(tmp_path):
-    whole = pickle.dumps(
-        {"W": np.arange(6.0).reshape(3, 2), "b": np.arange(3.0), "names": ["a", "b"]}, protocol=3
-    )
-    path = tmp_path / "m.pkl"
-    rng = np.random.default_rng(0)
-    for position in range(len(whole)):
-        for damaged in (
-            whole[:position],
-            whole[:position] + bytes([rng.integers(256)]) + whole[position + 1 :],
-        ):
-            path.write_bytes(damaged)
-            with contextlib.suppress(ValueError):  # anything else would be a traceback for the user
-                read_plain_pickle(path)
-
-
 def test_declared_lengths_and_memory_slots_allocate_nothing(tmp_path):
     path = tmp_path / "m.pkl"
+    two = pickle.dumps({"W": np.zeros((3, 2))}, protocol=2)
     for programme in (
         b"\x80\x04\x8e" + (2**60).to_bytes(8, "little") + b"x.",
         b"\x80\x02Nr\xff\xff\xff\x7f.",
+        two.replace(b"K\x03K\x02", b"K\x04K\x02"),  # rows that are not there
     ):
         path.write_bytes(programme)
         with pytest.raises(ValueError, match="not a whole pickle"):

@@ -67,15 +67,23 @@ def test_a_ctranslate2_model_gives_its_projection(tmp_path):
     assert head.features == Ellipsoid.layer_norm(np.ones(3))
 
 
+def entry(name, shape, **more):
+    """What a manifest says of an array."""
+    return {"name": name, "shape": list(shape), "dtype": "float32"} | more
+
+
+def written(folder, paths, weights):
+    """A model of these files, in which these arrays stand one after the other."""
+    content = {"weightsManifest": [{"paths": paths, "weights": weights}]}
+    (folder / "model.json").write_text(json.dumps(content))
+
+
 def manifest(folder, paths, **quantised):
     """A dense layer of three features and five classes."""
     codes = np.arange(15, dtype="u1" if quantised else "<f4").reshape(3, 5)
     (folder / "shard.bin").write_bytes(codes.tobytes() + np.arange(5, dtype="<f4").tobytes())
-    kernel = {"name": "dense/kernel", "shape": [3, 5], "dtype": "float32"}
-    kernel |= {"quantization": {"dtype": "uint8", **quantised}} if quantised else {}
-    weights = [kernel, {"name": "dense/bias", "shape": [5], "dtype": "float32"}]
-    content = {"weightsManifest": [{"paths": paths, "weights": weights}]}
-    (folder / "model.json").write_text(json.dumps(content))
+    more = {"quantization": {"dtype": "uint8", **quantised}} if quantised else {}
+    written(folder, paths, [entry("dense/kernel", (3, 5), **more), entry("dense/bias", (5,))])
     return codes
 
 
@@ -115,11 +123,10 @@ def test_a_manifest_may_be_a_file_of_its_own(tmp_path, bias):
 )  # fmt: skip
 def test_a_manifest_that_declares_what_is_not_there_is_refused(tmp_path, key, value):
     manifest(tmp_path, ["shard.bin"])
-    content = json.loads((tmp_path / "model.json").read_text())
-    content["weightsManifest"][0]["weights"][0][key] = value
+    kernel = entry("dense/kernel", (3, 5)) | {key: value}
     if key == "name":
-        del content["weightsManifest"][0]["weights"][0]["name"]
-    (tmp_path / "model.json").write_text(json.dumps(content))
+        del kernel["name"]
+    written(tmp_path, ["shard.bin"], [kernel, entry("dense/bias", (5,))])
     with pytest.raises(ValueError, match="and the files that it names do not fit"):
         load_head(tmp_path / "model.json")
 
@@ -128,13 +135,8 @@ def test_a_manifest_that_declares_what_is_not_there_is_refused(tmp_path, key, va
 def test_a_converted_graph_of_tensorflowjs_names_operations(tmp_path, bias):
     stored = {"a/head/MatMul/ReadVariableOp": W.T}
     stored |= {"a/head/BiasAdd/ReadVariableOp": B} if bias else {}
-    weights = [
-        {"name": name, "shape": list(values.shape), "dtype": "float32"}
-        for name, values in stored.items()
-    ]
+    written(tmp_path, ["w.bin"], [entry(name, values.shape) for name, values in stored.items()])
     (tmp_path / "w.bin").write_bytes(b"".join(v.astype("<f4").tobytes() for v in stored.values()))
-    content = {"weightsManifest": [{"paths": ["w.bin"], "weights": weights}]}
-    (tmp_path / "model.json").write_text(json.dumps(content))
     layer = load_head(tmp_path / "model.json", weight="a/head/kernel").layer
     np.testing.assert_array_equal(layer.W, W.astype("f4"))
     assert (layer.b is not None) == bias
@@ -212,16 +214,16 @@ def test_parameters_of_paddle_without_their_program_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("new", [False, True])
-def test_damaged_files_of_paddle_end_in_a_layer_or_a_sentence(tmp_path, new):
+def test_damaged_programs_of_paddle_end_in_a_layer_or_a_sentence(tmp_path, new):
     rng = np.random.default_rng(5)
     write_paddle(tmp_path, LAYER, new=new)
-    for name in ("m.pdiparams", "m.json" if new else "m.pdmodel"):
-        whole = (tmp_path / name).read_bytes()
-        for _ in range(150):
-            (tmp_path / name).write_bytes(damage(rng, whole))
-            with contextlib.suppress(ValueError):  # anything else would be a traceback
-                load_head(tmp_path / "m.pdiparams")
-        (tmp_path / name).write_bytes(whole)
+    path = tmp_path / ("m.json" if new else "m.pdmodel")
+    whole = path.read_bytes()
+    for _ in range(150):
+        path.write_bytes(damage(rng, whole))
+        with contextlib.suppress(ValueError):  # anything else would be a traceback
+            load_head(tmp_path / "m.pdiparams")
+    path.write_bytes(whole)
     numbers = paddle(LAYER)[0]
     (tmp_path / "m.pdiparams").write_bytes(numbers[:4] + b"\xff" * 8 + numbers[12:])
     with pytest.raises(ValueError, match="not a whole Paddle file of parameters"):
@@ -229,9 +231,8 @@ def test_damaged_files_of_paddle_end_in_a_layer_or_a_sentence(tmp_path, new):
 
 
 def test_a_program_of_paddle_in_circles_or_of_other_types_ends_in_a_sentence(tmp_path):
-    write_paddle(
-        tmp_path, LAYER, new=True, steps=[("swish", [9], 9), ("squeeze", [9], 9), *STEPS[2:]]
-    )
+    rounds = [("swish", [9], 9), ("squeeze", [9], 9), *STEPS[2:]]
+    write_paddle(tmp_path, LAYER, new=True, steps=rounds)
     assert load_head(tmp_path / "m.pdiparams").layer.classes == 5
     nothing = (None, 3, "ops", [], {}, [3], [None], [{"#": "p"}], [{"#": 3, "O": {"%": 1}}])
     wrong = [{"program": {"regions": [{"blocks": [{"ops": ops}]}]}} for ops in nothing]
@@ -250,77 +251,52 @@ def test_names_of_ctranslate2_that_stand_for_one_another_stand_for_nothing(tmp_p
     assert load_head(tmp_path / "model.bin").names == {"weight": "head/weight"}
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("a.traineddata", struct.pack("<i", -5) + bytes(40), "-5 components"),
-        ("a.traineddata", struct.pack("<iq", 1, -1), "holds no LSTM network"),
-        ("a.traineddata", traineddata(W, B, SPELLED)[:600], "not a whole traineddata file"),
-        (
-            "a.traineddata",
-            traineddata(W, B).replace(
-                struct.pack("<BII", 128, 5, 4), struct.pack("<BII", 128, 2**31, 2**31)
-            ),
-            "bytes are declared where",
-        ),
-        (
-            "a.traineddata",  # a hundred series, each within the one before
-            struct.pack("<i24q", 24, *[-1] * 17, 196, *[-1] * 6)
-            + (struct.pack("<bbbiiiiII", 9, 0, 0, 0, 1, 1, 0, 0, 1)) * 100,
-            "nested too deeply",
-        ),
-        ("final.mdl", b"<Nnet3> ", "binary Kaldi model"),
-        ("final.mdl", b"\0B<Nnet3> ", "no affine components"),
-        ("final.mdl", kaldi(W, B)[:-120], "not a whole Kaldi model"),
-        (
-            "final.mdl",
-            kaldi(W, B).replace(
-                struct.pack("<bibi", 4, 5, 4, 3), struct.pack("<bibi", 4, -5, 4, 3)
-            ),
-            "a shape is",
-        ),
-        (
-            "final.mdl",
-            kaldi(W, B).replace(
-                struct.pack("<bibi", 4, 5, 4, 3), struct.pack("<bibi", 4, 2**30, 4, 2**30)
-            ),
-            "bytes are declared where",
-        ),
-        ("model.bin", ctranslate2(VARIABLES, ALIAS)[:150], "not a whole CTranslate2 model"),
-        ("model.bin", ctranslate2(VARIABLES, version=3), "binary version 3"),
-        (
-            "model.bin",
-            ctranslate2(VARIABLES).replace(
-                struct.pack("<II", 5, 3), struct.pack("<II", 2**31, 2**31)
-            ),
-            "bytes are declared where",
-        ),
-        ("model.bin", np.ones(99, "f4").tobytes(), "shard of TensorFlow.js"),
-        ("a.ftz", fasttext(W, "abcde", loss=1), "hierarchical softmax, a tree"),
-        ("a.ftz", fasttext(W, "abcd"), "5 rows for 4 classes"),
-        ("a.ftz", FASTTEXT[:-4], "not a whole fastText model"),
-        (
-            "a.ftz",
-            FASTTEXT.replace(struct.pack("<qq", 5, 3), struct.pack("<qq", 2**60, 2**60)),
-            "declared",
-        ),
-        (
-            "a.ftz",
-            FASTTEXT.replace(struct.pack("<qq", 2, 3), struct.pack("<qq", 2**60, 3)),
-            "declared",
-        ),
-        ("a.ftz", FASTTEXT[:4] + b"\x63" + FASTTEXT[5:], "fastText model of version"),
-        (
-            "a.ftz",
-            fasttext(W, "abcde", quantised=True).replace(
-                struct.pack("<qqi", 5, 3, 10), struct.pack("<qqi", 5, 3, 9)
-            ),
-            "whole fastText model",
-        ),
+def says(content: bytes, form: str, *values: int, **other: int) -> bytes:
+    """The content with other numbers at these places (`_0=5`) of where it has these."""
+    told = [other.get(f"_{place}", value) for place, value in enumerate(values)]
+    return content.replace(struct.pack(form, *values), struct.pack(form, *told))
+
+
+SERIES = struct.pack("<bbbiiiiII", 9, 0, 0, 0, 1, 1, 0, 0, 1) * 100  # each within the one before
+TESSERACT, KALDI, CT2 = traineddata(W, B), kaldi(W, B), ctranslate2(VARIABLES)
+QUANTISED = fasttext(W, "abcde", quantised=True)
+BROKEN = {
+    "a.traineddata": [
+        (struct.pack("<i", -5) + bytes(40), "-5 components"),
+        (struct.pack("<iq", 1, -1), "holds no LSTM network"),
+        (traineddata(W, B, SPELLED)[:600], "not a whole traineddata file"),
+        (says(TESSERACT, "<BII", 128, 5, 4, _1=2**31, _2=2**31), "bytes are declared where"),
+        (struct.pack("<i24q", 24, *[-1] * 17, 196, *[-1] * 6) + SERIES, "nested too deeply"),
     ],
-)
-def test_what_is_damaged_or_no_layer_ends_in_a_sentence(tmp_path, name, content, said):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=said) as caught:
-        load_head(tmp_path / name)
-    assert "\n" not in str(caught.value)
+    "final.mdl": [
+        (b"<Nnet3> ", "binary Kaldi model"),
+        (b"\0B<Nnet3> ", "no affine components"),
+        (KALDI[:-120], "not a whole Kaldi model"),
+        (says(KALDI, "<bibi", 4, 5, 4, 3, _1=-5), "a shape is"),
+        (says(KALDI, "<bibi", 4, 5, 4, 3, _1=2**30, _3=2**30), "bytes are declared where"),
+    ],
+    "model.bin": [
+        (ctranslate2(VARIABLES, ALIAS)[:150], "not a whole CTranslate2 model"),
+        (ctranslate2(VARIABLES, version=3), "binary version 3"),
+        (says(CT2, "<II", 5, 3, _0=2**31, _1=2**31), "bytes are declared where"),
+        (np.ones(99, "f4").tobytes(), "shard of TensorFlow.js"),
+    ],
+    "a.ftz": [
+        (fasttext(W, "abcde", loss=1), "hierarchical softmax, a tree"),
+        (fasttext(W, "abcd"), "5 rows for 4 classes"),
+        (FASTTEXT[:-4], "not a whole fastText model"),
+        (says(FASTTEXT, "<qq", 5, 3, _0=2**60, _1=2**60), "declared"),
+        (says(FASTTEXT, "<qq", 2, 3, _0=2**60), "declared"),
+        (FASTTEXT[:4] + b"\x63" + FASTTEXT[5:], "fastText model of version"),
+        (says(QUANTISED, "<qqi", 5, 3, 10, _2=9), "whole fastText model"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_damaged_or_no_layer_ends_in_a_sentence(tmp_path, name):
+    for content, said in BROKEN[name]:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=said) as caught:
+            load_head(tmp_path / name)
+        assert "\n" not in str(caught.value)

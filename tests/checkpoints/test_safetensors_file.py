@@ -24,45 +24,25 @@ def test_all_types_read_back(tmp_path):
         assert store.read(name).dtype == array.dtype
 
 
+def tensor(shape, start=0, stop=84, dtype="F32"):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [start, stop]}
+
+
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 80]}}, "cannot fill 80 bytes"),
-        ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [-84, 0]}}, "outside the data"),
+        ({"W": tensor([7, 3], stop=80)}, "cannot fill 80 bytes"),
+        ({"W": tensor([7, 3], -84, 0)}, "outside the data"),
         ({"W": {"dtype": "F32"}}, "header cannot be read"),
-        (
-            {"W": {"dtype": "F32", "shape": [7, 3.0], "data_offsets": [0, 84]}},
-            "3.0 is not a whole number",
-        ),
-        (
-            {"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, float("inf")]}},
-            "inf is not a whole number",
-        ),
-        ({"W": {"dtype": "F32", "shape": [5, 4], "data_offsets": [4, 84]}}, "leaves a hole"),
-        (
-            {"W": {"dtype": "F32", "shape": [5, 4], "data_offsets": [0, 80]}},
-            "4 bytes behind its last tensor",
-        ),
-        (
-            {
-                "W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 84]},
-                "b": {"dtype": "F32", "shape": [7], "data_offsets": [56, 84]},
-            },
-            "overlaps the one before it",
-        ),
-        (
-            {"W": {"dtype": "I8", "shape": [7, 12], "data_offsets": [0, 84]}},
-            "int8 codes, not weights",
-        ),
-        (
-            {"W": {"dtype": "U8", "shape": [7, 12], "data_offsets": [0, 84]}},
-            "uint8 codes, not weights",
-        ),
-        ({"W": {"dtype": "BOOL", "shape": [7, 12], "data_offsets": [0, 84]}}, "holds booleans"),
-        (
-            {"W": {"dtype": "F8_E4M3", "shape": [7, 12], "data_offsets": [0, 84]}},
-            "no exact NumPy form",
-        ),
+        ({"W": tensor([7, 3.0])}, "3.0 is not a whole number"),
+        ({"W": tensor([7, 3], stop=float("inf"))}, "inf is not a whole number"),
+        ({"W": tensor([5, 4], 4)}, "leaves a hole"),
+        ({"W": tensor([5, 4], stop=80)}, "4 bytes behind its last tensor"),
+        ({"W": tensor([7, 3]), "b": tensor([7], 56)}, "overlaps the one before it"),
+        ({"W": tensor([7, 12], dtype="I8")}, "int8 codes, not weights"),
+        ({"W": tensor([7, 12], dtype="U8")}, "uint8 codes, not weights"),
+        ({"W": tensor([7, 12], dtype="BOOL")}, "holds booleans"),
+        ({"W": tensor([7, 12], dtype="F8_E4M3")}, "no exact NumPy form"),
     ],
 )
 def test_impossible_headers_are_refused(tmp_path, header, message):
