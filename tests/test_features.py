@@ -181,13 +181,25 @@ def test_products_that_vanish_are_not_taken_for_zero():
     # an error as large as what underflow takes of it is no smaller for that
     lost = underflow(3)
     assert Ellipsoid([1.0], radius=1.0).support_bound(np.zeros(1), np.array([lost]))[0] >= lost
-    """``1e-330`` is above 0: the first class is ahead where the second feature is positive."""
     box = Box((1.0, 1e-30))
     most, size = box.support_bound(np.array([0.0, 1e-300]), np.zeros(2))
     assert most > 0
     assert size > 0
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        Box((1.0, 1e-30)),
+        Ellipsoid([1e30, 1.0], radius=1e-30),
+        Ellipsoid([1.0, 0.0], [0.0, 1e-30], radius=1.0),
+    ],
+    ids=lambda f: f.describe(),
+)
+def test_a_class_that_is_ahead_where_products_vanish_is_no_captive(features):
+    """By ``1e-330``, above 0, where the second feature is positive."""
     layer = SoftmaxLayer([[1.0, 1e-300], [1.0, 0.0]])
-    assert certify_captivity(layer, box, 0, np.array([1]), np.ones(1)) > 0
+    assert certify_captivity(layer, features, 0, np.array([1]), np.ones(1)) > 0
 
 
 def test_where_no_corner_of_a_box_rises_nothing_is_lost():

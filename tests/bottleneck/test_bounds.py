@@ -180,11 +180,11 @@ def test_no_worse_biases_are_seen_at_once():
     "features", [Box(2.0**-200), Ball(2.0**200), Unbounded()], ids=lambda f: f.kind
 )
 def test_rows_features_and_biases_are_brought_to_order_one(rows, features):
-    """Also when the class's own row and bias are nothing beside the others', or they beside it."""
-    W, b = np.array([[3.0], [0.0]]) * rows, np.array([5.0, 0.0]) * rows * 2.0**90
-    for above in (0, 1):
+    """Also when rows and biases above are nothing beside those below, some, or it is so reversed."""
+    W, b = np.array([[3.0], [0.0], [0.0]]) * rows, np.array([5.0, 0.0, 0.0]) * rows * 2.0**90
+    for above, below in (([0, 0], [1, 2]), ([1, 1], [0, 2]), ([0, 1], [2, 2])):
         system = hull._System(
-            SoftmaxLayer(W, b), features, np.array([above]), np.array([1 - above]), np.ones(1)
+            SoftmaxLayer(W, b), features, np.array(above), np.array(below), np.ones(2)
         )
         assert 2.0**-41 < abs(system.D[0, 0]) < 2.0**41
         if features.extent == 0:
@@ -192,8 +192,8 @@ def test_rows_features_and_biases_are_brought_to_order_one(rows, features):
         else:
             assert 2.0**-41 < system.features.extent < 2.0**41
         assert Fraction(float(system.c[0])) * Fraction(2) ** system.power == Fraction(
-            b[above]
-        ) - Fraction(b[1 - above])
+            b[above[0]]
+        ) - Fraction(b[below[0]])
 
 
 # ---- hull.py: the first route
@@ -237,18 +237,16 @@ def test_a_set_that_no_unit_holds_is_taken_as_it_is():
 
 @pytest.mark.parametrize("power", [-900, 0, 900])
 def test_a_bound_is_in_the_units_of_the_layer(power):
-    for bias, best in ((-5.0, -3.0), (-2.0, 0.0), (1.0, 3.0)):
+    own, rivals, weights = np.full(2, 2), np.array([0, 1]), np.array([3.0, 1.0])
+    for bias, best in ((-5.0, -3.0), (-2.0, 0.0), (-1.5, 0.5), (1.0, 3.0)):
         layer = SoftmaxLayer(
             np.ldexp([[1.0], [-1.0], [0.0]], power), np.ldexp([0.0, 0.0, bias], power)
         )
-        bound = float(
-            np.ldexp(
-                certify_captivity(layer, Box(4.0), 2, np.array([0, 1]), np.array([3.0, 1.0])),
-                -power,
-            )
-        )
-        assert best <= bound < best + 1e-8
-        assert (bound <= 0) == (bias < 0)
+        given = (layer, Box(4.0), own, rivals, weights)
+        bound = certify_comparisons(*given)
+        assert best <= np.ldexp(bound, -power) < best + 1e-8
+        assert (bound <= 0) == (best <= 0) == prove_comparisons(*given, bound)
+        assert not prove_comparisons(*given, float(np.ldexp(best - 0.001, power)))
 
 
 def test_a_bound_that_is_lost_below_the_normal_range_is_zero_or_no_proof():
@@ -282,7 +280,7 @@ def test_the_error_of_an_inverse_covers_its_roundings(seed):
     """Each entry of A has three behind it, a product and its sum k, the identity one."""
     rng = np.random.default_rng(seed)
     A, R = unimodular(rng, 4)
-    A_error = rng.integers(0, 9, (4, 4)) * 2.0**-55
+    A_error = rng.integers(0, 9, (4, 4)) * 2.0**-50
     least = gamma(8) + gamma(5)
     rows = (least * Fraction(float(row)) for row in (np.abs(A) @ np.abs(R)).sum(axis=1))
     most = (gamma(14) * Fraction(float(row)) for row in (np.abs(A) @ np.abs(R)).sum(axis=1))
@@ -527,11 +525,14 @@ def test_only_other_classes_of_the_layer_are_weighed():
         assert certify_captivity(layer, Unbounded(), 0, rivals, none) == np.inf
 
 
-def test_a_claim_about_weights_is_proven_or_not():
-    """Weights in any unit, which only nearly solve the system; a column that all rows share."""
+@pytest.mark.parametrize("rows", [1.0, 2.0**34])
+def test_a_claim_about_weights_is_proven_or_not(rows):
+    """Weights in any unit, which only nearly solve the system, one of them zero; a column that all
+    rows share.
+    """
     layer, weights = simplex_layer()
-    layer = SoftmaxLayer(np.column_stack([layer.W, np.full(5, 7.0)]))
-    own, rivals = np.zeros(4, int), np.arange(1, 5)
+    layer = SoftmaxLayer(np.column_stack([layer.W, np.full(5, 7.0)]) * rows)
+    own, rivals, weights = np.zeros(5, int), np.array([1, 2, 3, 4, 1]), np.append(weights, 0.0)
     for unit in (2.0**-900 / 3, 1 / 3, 2.0**900 / 3):
         given = (layer, Unbounded(), own, rivals, weights * unit)
         assert certify_comparisons(*given) == 0
@@ -612,18 +613,15 @@ def test_a_near_tie_is_one_beside_the_sizes_that_cancel():
     assert tried > 5, "no sum came out on the wrong side: nothing was tested"
 
 
+@pytest.mark.parametrize("rows", [1.0, 2.0**34])
 @pytest.mark.parametrize("features", [Box(1.0), Ball(1.0), Unbounded()], ids=lambda f: f.kind)
-def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features):
-    layer, weights = simplex_layer(offset=1e-3)
-    for changed, near in ((layer, False), (simplex_layer()[0], True)):
-        # and what all rows share is no matter
-        changed = SoftmaxLayer(np.column_stack([changed.W, np.full(5, 7.0)]))
-        assert (
-            hull._System(
-                changed, features, np.zeros(4, int), np.arange(1, 5), weights
-            ).is_near_tie()
-            is near
-        )
+def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features, rows):
+    """Whatever rounding makes of a tie, and of a column that all rows share."""
+    for offset, near in ((1e-3, False), (0.0, True)):
+        layer, weights = simplex_layer(offset)
+        layer = SoftmaxLayer(np.column_stack([layer.W, np.full(5, 7.0)]) * rows)
+        system = hull._System(layer, features, np.zeros(4, int), np.arange(1, 5), weights / 3)
+        assert system.is_near_tie() is near
 
 
 # ---- witness.py
