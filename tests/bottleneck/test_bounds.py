@@ -180,7 +180,7 @@ def test_no_worse_biases_are_seen_at_once():
     "features", [Box(2.0**-200), Ball(2.0**200), Unbounded()], ids=lambda f: f.kind
 )
 def test_rows_features_and_biases_are_brought_to_order_one(rows, features):
-    """Also when rows and biases above are nothing beside those below, some, or it is so reversed."""
+    """Also when rows and biases above are nothing beside those below, or beside some of them."""
     W, b = np.array([[3.0], [0.0], [0.0]]) * rows, np.array([5.0, 0.0, 0.0]) * rows * 2.0**90
     for above, below in (([0, 0], [1, 2]), ([1, 1], [0, 2]), ([0, 1], [2, 2])):
         system = hull._System(
