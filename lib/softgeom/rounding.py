@@ -9,12 +9,15 @@ covers the rounding of the bound itself.
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from softgeom.threads import lasting_threads
 
 # a bound is itself a short float64 computation: its relative error is far below this
 INFLATE = 1 + 1e-9
@@ -47,7 +50,9 @@ def demand_standard_model() -> None:
             "Nothing can be proven in this process: it does not round to the nearest number. Call "
             "fesetround(FE_TONEAREST), or do without the library that changed this."
         )
-    if not (_multiplies_well(np.float32) and _multiplies_well(np.float64)):
+    threads = lasting_threads()
+    right = _products_are_right if threads else _products_are_right.__wrapped__
+    if not right(threads):
         raise ValueError(
             "Nothing can be proven in this process: its matrix products take denormal numbers for "
             "zero, do not round to the nearest number, or keep fewer digits. Threads keep the mode "
@@ -56,6 +61,17 @@ def demand_standard_model() -> None:
 
 
 @cache
+def _products_are_right(threads: tuple[int, ...]) -> bool:
+    """Whether matrix products keep the standard model, when each BLAS takes so many threads: with
+    more of them others take part.
+    """
+    return _multiplies_well(np.float32) and _multiplies_well(np.float64)
+
+
+if hasattr(os, "register_at_fork"):  # after it the threads of both processes are new ones
+    os.register_at_fork(before=_products_are_right.cache_clear)
+
+
 def _multiplies_well(dtype: Any) -> bool:
     """Whether matrix products keep a number's last digit and denormals, and round to the nearest:
     in every thread, of which BLAS starts more, and none in the mode of the one that asks.

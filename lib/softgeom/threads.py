@@ -18,6 +18,18 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+def lasting_threads() -> tuple[int, ...]:
+    """How many threads each BLAS of this process takes, if the threads that there are stay until a
+    fork, as OpenBLAS's own do; () if they come and go.
+    """
+    found = [one for one in _blas().lib_controllers if one.user_api == "blas"]
+    stay = all(
+        one.internal_api == "openblas" and one.threading_layer in ("pthreads", "disabled")
+        for one in found
+    )
+    return tuple(one.num_threads for one in found) if stay else ()
+
+
 @cache
 def _blas() -> ThreadpoolController:
     """The BLAS libraries of this process: looking for them takes longer than a small scan."""

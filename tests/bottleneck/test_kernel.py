@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 import softgeom
 from softgeom import rounding
 from softgeom.bottleneck.asking.experts import ask_experts
+from softgeom.bottleneck.ceilings import bound
+from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.ceilings import ceilings
 from softgeom.bottleneck.certifying import kernel
 from softgeom.bottleneck.certifying.checker import Checker, round_down, wins
@@ -588,11 +590,13 @@ mode = int.from_bytes(usual[28:32], "little") | {mode:#x}
 other[28:32] = mode.to_bytes(4, "little")
 libm.fesetenv(other)
 import numpy as np  # BLAS starts its threads
-if {threads}:
-    libm.fesetenv(usual)
+import os
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.kernel import verify_findings
 from softgeom.bottleneck.certifying.verdict import Finding, Witness
 from softgeom.layer import Box, SoftmaxLayer
+from softgeom.threads import one_thread
+{before}
 C, d, n, low = 1024, 256, 128, 2.0**-1023
 W, b, points = np.zeros((C, d)), np.zeros(C), np.full((n, d), low)
 W[C // 2:], b[0] = 2.0**38, 2.0**-1000
@@ -607,31 +611,66 @@ except ValueError as error:
 """
 
 
+# what a process does before it is asked
+THREADS_ALONE = "libm.fesetenv(usual)"
+# products of the thread that asks were right, and those of all threads, before there were others
+ONE_BEFORE = """
+libm.fesetenv(usual)
+with one_thread():
+    Checker(SoftmaxLayer([[1.0]]), Box(1.0))
+"""
+FORK_BEFORE = """
+libm.fesetenv(usual)
+if os.fork():
+    os.wait()
+    os._exit(0)
+Checker(SoftmaxLayer([[1.0]]), Box(1.0))
+libm.fesetenv(other)
+if not os.fork():
+    os._exit(0)
+np.eye(256) @ np.eye(256)  # BLAS starts its threads again
+libm.fesetenv(usual)
+"""
+
+
 @pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="writes MXCSR by glibc"
 )
 @pytest.mark.parametrize(
-    ("mode", "threads", "said"),
+    ("mode", "before", "said"),
     [
-        pytest.param(0x0040, True, "its matrix products", id="operands of threads are flushed"),
-        pytest.param(0x4000, True, "its matrix products", id="threads round up"),
-        pytest.param(0x4000, False, "does not round to the nearest", id="all round up"),
-        pytest.param(0x2000, False, "does not round to the nearest", id="all round down"),
-        pytest.param(0x0000, True, "Class 0 (0)", id="as usual"),
+        pytest.param(0x0040, THREADS_ALONE, "its matrix products", id="threads flush operands"),
+        pytest.param(0x4000, THREADS_ALONE, "its matrix products", id="threads round up"),
+        pytest.param(0x4000, "", "does not round to the nearest", id="all round up"),
+        pytest.param(0x2000, "", "does not round to the nearest", id="all round down"),
+        pytest.param(0x0000, THREADS_ALONE, "Class 0 (0)", id="as usual"),
+        pytest.param(0x0040, ONE_BEFORE, "its matrix products", id="one thread was right"),
+        pytest.param(0x0040, FORK_BEFORE, "its matrix products", id="threads before were right"),
     ],
 )
-def test_nothing_is_proven_where_the_standard_model_does_not_hold(mode, threads, said):
+def test_nothing_is_proven_where_the_standard_model_does_not_hold(mode, before, said):
     """Class 0 is behind half of the classes at every point of the box. Where the threads of BLAS
     take operands below the normal range for zero, while the thread that asks does not, the products
     of those classes vanish at the point.
     """
-    program = IN_ANOTHER_MODE.format(mode=mode, threads=threads)
+    program = IN_ANOTHER_MODE.format(mode=mode, before=before)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
     command = [sys.executable, "-c", program]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True)
     if said == "its matrix products" and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("BLAS starts no thread here")
     assert said in answer.stdout, answer.stderr
+
+
+def test_bounds_of_probability_ask_for_the_mode_whenever_they_multiply(monkeypatch):
+    """Whoever holds a Certifier may have changed it since."""
+    certifier = Certifier(SoftmaxLayer([[1.0], [0.0]]), Box(1.0))
+    asked: list[bool] = []
+    monkeypatch.setattr(bound, "demand_standard_model", lambda: asked.append(True))
+    certifier.ceilings(np.zeros((1, 1)), np.array([0]), np.array([0]))
+    certifier.floors(np.zeros((1, 1)), [Target(np.array([0]), np.ones(1))], np.array([0]))
+    certifier.ceiling_of_captors(0, [1], [1.0])
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize(("more", "less"), [(1 + 2.0**-52, 1.0), (1.0, 1 - 2.0**-53)])
@@ -653,6 +692,7 @@ def test_nothing_is_proven_where_sums_are_not_rounded_to_the_nearest(
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_nothing_is_proven_where_products_are_not_as_they_should_be(dtype, monkeypatch):
     monkeypatch.setattr(rounding, "_multiplies_well", lambda asked: asked != dtype)
+    monkeypatch.setattr(rounding, "lasting_threads", tuple)  # none that would be remembered
     with pytest.raises(ValueError, match="its matrix products"):
         Checker(SoftmaxLayer([[1.0]]), Box(1.0))
 
@@ -702,7 +742,7 @@ def test_a_thread_whose_products_are_wrong_is_noticed(flaw, dtype, monkeypatch):
 
     zeros = np.zeros
     monkeypatch.setattr(np, "zeros", lambda *shape: zeros(*shape).view(Matrix))
-    assert rounding._multiplies_well.__wrapped__(dtype) == (flaw is None)
+    assert rounding._multiplies_well(dtype) == (flaw is None)
 
 
 @pytest.mark.parametrize("change", [{"index": 0.5}, {"margin": 2**60 + 1}, {"radius": 0}])

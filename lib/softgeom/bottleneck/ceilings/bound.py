@@ -92,6 +92,7 @@ class Certifier:
         proven. Points Z (m, d) are in the coordinates of evidence (x, or u of a norm), ``at`` (n,)
         says whose is which: a point is evaluated once for all of its classes.
         """
+        demand_standard_model()  # also now: it may be long ago that it was made
         ceiling, reached = np.ones(len(classes)), np.zeros(len(classes))
         for look, group in self._looks(Z, at):
             for n in group.tolist():
@@ -107,6 +108,7 @@ class Certifier:
         """Lower bounds on the divergences of targets from every softmax, and upper ones at points:
         ``floor <= inf_x KL(p || softmax) <= KL at the point <= attained``, nats; floor >= 0.
         """
+        demand_standard_model()
         floor, attained = np.zeros(len(targets)), np.full(len(targets), np.inf)
         for look, group in self._looks(Z, at):
             for n in group.tolist():
@@ -120,6 +122,7 @@ class Certifier:
         """The ceiling that weights (k,) on rivals (k,) of class t prove; 1 where they prove none.
         ValueError if they are not as a proof's captors.
         """
+        demand_standard_model()
         index, weights = np.asarray(rivals, np.intp), np.asarray(weights, np.float64)
         fits = index.ndim == 1 and index.shape == weights.shape and len(index)
         if not fits or (index == t).any() or not 0 <= index.min() <= index.max() < len(self.b):
