@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,14 +11,10 @@ from softgeom.language_model import GPT, GPTConfig, generate, rotate
 
 @pytest.fixture
 def model(tiny: GPTConfig) -> GPT:
-    model = GPT(tiny, seed=1).double()
-    # larger weights, and gains and biases that are not trivial, so that no term can be forgotten
-    with torch.no_grad():
-        generator = torch.Generator().manual_seed(2)
-        for parameter in model.parameters():
-            parameter.copy_(
-                0.4 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            )
+    """With large weights, and gains and biases that are not trivial: no term can be forgotten."""
+    model, generator = GPT(tiny, seed=1).double(), torch.Generator().manual_seed(2)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.4, generator=generator)
     return model
 
 
@@ -28,13 +25,10 @@ def tokens_for(config: GPTConfig, batch: int = 3, length: int | None = None) -> 
 
 def test_internals_sum_to_the_logits_and_the_future_changes_nothing(model):
     tokens = tokens_for(model.config)
-    assert torch.allclose(
-        model(tokens), model.run_with_internals(tokens).logits, atol=1e-12, rtol=0
-    )
-    internals = model.run_with_internals(tokens_for(model.config))
+    internals = model.run_with_internals(tokens)
+    assert torch.allclose(model(tokens), internals.logits, atol=1e-12, rtol=0)
     writes = sum(layer.head_out.sum(2) + layer.mlp_out for layer in internals.layers)
     assert torch.allclose(internals.resid_final, internals.embed + writes, atol=1e-12)
-    tokens = tokens_for(model.config)
     changed = tokens.clone()
     changed[:, 6:] = (changed[:, 6:] + 1) % model.config.d_vocab
     assert torch.equal(model(tokens)[:, :6], model(changed)[:, :6])
@@ -48,23 +42,16 @@ def test_one_head_by_the_literal_formula(model):
     x, K = layer.attn_in[0], model.config.d_head
 
     def turned(vector: torch.Tensor, position: int) -> torch.Tensor:
-        out = vector.clone()
-        for pair in range(K // 2):
-            angle = position * model.config.rotary_base ** (-2 * pair / K)
-            c, s = math.cos(angle), math.sin(angle)
-            rotation = torch.tensor([[c, -s], [s, c]], dtype=torch.float64)
-            out[2 * pair : 2 * pair + 2] = rotation @ vector[2 * pair : 2 * pair + 2]
-        return out
+        angles = [position * model.config.rotary_base ** (-2 * pair / K) for pair in range(K // 2)]
+        turns = [[[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]] for a in angles]
+        return torch.block_diag(*torch.tensor(turns, dtype=torch.float64)) @ vector
 
+    keys = [turned(x[j] @ attention.W_K[h], j) for j in range(model.config.n_ctx)]
     for i in range(model.config.n_ctx):
         query = turned(x[i] @ attention.W_Q[h], i)
-        scores = torch.stack(
-            [query @ turned(x[j] @ attention.W_K[h], j) for j in range(i + 1)]
-        ) / math.sqrt(K)
-        write = sum(
-            a * (x[j] @ attention.W_V[h] @ attention.W_O[h])
-            for j, a in enumerate(scores.softmax(0))
-        )
+        scores = torch.stack([query @ key / math.sqrt(K) for key in keys[: i + 1]])
+        mean = sum(a * x[j] for j, a in enumerate(scores.softmax(0)))
+        write = mean @ attention.W_V[h] @ attention.W_O[h]
         assert torch.allclose(layer.scores[0, h, i, : i + 1], scores, atol=1e-12)
         assert torch.allclose(layer.head_out[0, i, h], write, atol=1e-12)
 
@@ -72,18 +59,18 @@ def test_one_head_by_the_literal_formula(model):
 def test_normalised_inputs_have_mean_zero_and_their_scale(model):
     layer = model.run_with_internals(tokens_for(model.config)).layers[0]
     x, eps = layer.resid_pre, model.config.layer_norm_eps
-    assert torch.allclose(
-        layer.ln1_scale[..., 0], (x.var(-1, unbiased=False) + eps).sqrt(), atol=1e-12
-    )
+    scale = (x.var(-1, unbiased=False) + eps).sqrt()
+    assert torch.allclose(layer.ln1_scale[..., 0], scale, atol=1e-12)
     assert layer.ln1_normalized.mean(-1).abs().max() < 1e-12
     expected = layer.ln1_normalized * model.blocks[0].ln1.w + model.blocks[0].ln1.b
     assert torch.allclose(layer.attn_in, expected, atol=1e-12)
 
 
+BASES = st.sampled_from([10.0, 10_000.0])
+
+
 @settings(max_examples=25)
-@given(
-    shift=st.integers(0, 300), seed=st.integers(0, 10_000), base=st.sampled_from([10.0, 10_000.0])
-)
+@given(shift=st.integers(0, 300), seed=st.integers(0, 10_000), base=BASES)
 def test_rotary_scores_depend_on_offsets_only(shift, seed, base):
     generator = torch.Generator().manual_seed(seed)
     q, k = torch.randn(2, 7, 8, generator=generator, dtype=torch.float64)
@@ -92,21 +79,17 @@ def test_rotary_scores_depend_on_offsets_only(shift, seed, base):
     assert torch.allclose(rotate(q, base, shift).norm(dim=-1), q.norm(dim=-1), atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_a_compiler_is_given_the_same_rotation_without_complex_numbers(dtype, monkeypatch):
-    x = torch.randn(2, 3, 7, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(
-        dtype
-    )
+@pytest.mark.parametrize(
+    ("dtype", "near"), [(torch.float32, 1e-6), (torch.float64, 1e-12), (torch.bfloat16, 0.02)]
+)
+def test_a_compiler_is_given_the_same_rotation_without_complex_numbers(dtype, near, monkeypatch):
+    x = torch.randn(2, 3, 7, 8, generator=torch.Generator().manual_seed(0)).to(dtype)
     eager = rotate(x, 10_000.0, offset=3)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     monkeypatch.delattr(torch, "view_as_complex")
     written_out = rotate(x, 10_000.0, offset=3)
     assert written_out.dtype is dtype
-    assert torch.allclose(
-        eager,
-        written_out,
-        atol=1e-12 if dtype is torch.float64 else 1e-6 if dtype is torch.float32 else 0.02,
-    )
+    assert torch.allclose(eager, written_out, atol=near)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -123,7 +106,7 @@ def test_the_seed_decides_the_weights_and_tied_embeddings_are_one_matrix(tiny):
     assert torch.equal(torch.get_rng_state(), before)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
     assert not torch.equal(one.W_E, other.W_E)
-    tied = GPT(GPTConfig(**{**tiny.__dict__, "tie_embeddings": True}))
+    tied = GPT(replace(tiny, tie_embeddings=True))
     assert tied.W_U is tied.W_E
     assert len(list(tied.parameters())) == len(list(GPT(tiny).parameters())) - 1
 
@@ -136,11 +119,10 @@ def test_greedy_continuation_is_the_argmax_and_sampling_is_seeded(model):
     for t in range(4, 16):
         window = continued[max(0, t - model.config.n_ctx) : t]
         assert continued[t] == model(window[None])[0, -1].argmax()
-    sampled = [
-        generate(model, prompt, 9, generator=torch.Generator().manual_seed(s)) for s in (1, 1, 2)
-    ]
-    assert torch.equal(sampled[0], sampled[1])
-    assert not torch.equal(sampled[0], sampled[2])
+    seeds = [torch.Generator().manual_seed(seed) for seed in (1, 1, 2)]
+    one, two, other = (generate(model, prompt, 9, generator=seed) for seed in seeds)
+    assert torch.equal(one, two)
+    assert not torch.equal(one, other)
 
 
 def test_bad_input_gets_a_sentence(model):

@@ -1,6 +1,9 @@
 """The Llama-type model against transformers', its continuation, its file format."""
 
 import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,16 +16,7 @@ from softgeom.checkpoints import load_llama2c
 from softgeom.language_model import Llama, LlamaConfig, PieceTokenizer, generate
 from softgeom.language_model.llama import from_llama2c
 
-SIZES = LlamaConfig(
-    d_vocab=19,
-    d_model=24,
-    n_heads=4,
-    n_kv_heads=2,
-    n_layers=2,
-    d_mlp=20,
-    n_ctx=12,
-    tie_embeddings=False,
-)
+SIZES = LlamaConfig(19, 24, 4, 2, n_layers=2, d_mlp=20, n_ctx=12, tie_embeddings=False)
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +25,12 @@ def llama() -> Llama:
 
 
 @pytest.fixture(scope="module")
-def dreams(real_data) -> Llama:
-    model, tokenizer = (
-        real_data / "models" / "aidreams260K.bin",
-        real_data / "models" / "tok512.bin",
-    )
+def files(real_data) -> tuple[Path, Path]:
+    """Of the model of dreams and of its tokenizer."""
+    model, tokenizer = (real_data / "models" / name for name in ("aidreams260K.bin", "tok512.bin"))
     if not model.is_file():
         pytest.skip("the data folder has no models/aidreams260K.bin")
-    return load_llama2c(model, tokenizer)
+    return model, tokenizer
 
 
 def test_it_is_transformers_llama(llama, as_transformers):
@@ -53,19 +45,16 @@ def test_internals_end_in_the_logits(llama):
     tokens = torch.arange(10)[None]
     internals = llama.run_with_internals(tokens)
     torch.testing.assert_close(internals.logits, llama(tokens), rtol=1e-12, atol=1e-12)
-    assert internals.layers[0].k.shape == internals.layers[0].q.shape == (1, 4, 10, 6)
-    torch.testing.assert_close(
-        internals.layers[1].k[:, 0], internals.layers[1].k[:, 1]
-    )  # a pair of heads shares its keys
+    keys = internals.layers[1].k
+    assert keys.shape == internals.layers[1].q.shape == (1, 4, 10, 6)
+    assert torch.equal(keys[:, 0], keys[:, 1])  # a pair of heads shares its keys
 
 
-def test_greedy_decoding_gives_the_published_text_token_for_token(dreams, real_data):
+def test_greedy_decoding_gives_the_published_text_token_for_token(files, real_data):
+    dreams = load_llama2c(*files)
     published = (real_data / "README.md").read_text(encoding="utf-8")
-    found = re.search(
-        r"started from token 1 continues greedily with ` (.*?)`\s*\(first ids ([\d, ]+)\)",
-        published,
-        re.S,
-    )
+    told = r"started from token 1 continues greedily with ` (.*?)`\s*\(first ids ([\d, ]+)\)"
+    found = re.search(told, published, re.DOTALL)
     if not found:
         pytest.skip("the data folder's README gives no continuation")
     first, text = [int(i) for i in found[2].split(",")], " ".join(found[1].split())
@@ -96,13 +85,12 @@ def test_tokens_outside_the_vocabulary_and_long_prompts_are_refused(llama):
 )
 def test_impossible_sizes_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        LlamaConfig(**{**vars(SIZES), **change})
+        replace(SIZES, **change)
 
 
 def test_weights_that_are_not_numbers_are_refused():
-    sizes = SimpleNamespace(
-        vocab_size=5, dim=4, n_heads=2, n_kv_heads=1, n_layers=1, hidden_dim=3, seq_len=2, tied=True
-    )
+    sizes = dict(vocab_size=5, dim=4, n_heads=2, n_kv_heads=1, n_layers=1, hidden_dim=3)
+    sizes = SimpleNamespace(**sizes, seq_len=2, tied=True)
     with pytest.raises(ValueError, match=r"wq of the llama2\.c model has NaN"):
         from_llama2c(sizes, {"wq": np.array([np.nan])}, [], np.array([]))
 
@@ -132,9 +120,8 @@ def test_words_merge_apart_where_no_piece_reaches_over_a_blank():
         tokenizer = PieceTokenizer(pieces, tuple(-float(i % 7) for i in range(len(pieces))))
         assert tokenizer._words_are_apart == (pieces is PIECES)
         assert tokenizer.encode(text) == [1, *tokenizer._merge(" " + text)]
-    assert PieceTokenizer((*PIECES, b"b a"), (*[-9.0] * len(PIECES), 0.0)).encode(
-        "b a", beginning=False
-    ) == [259, 265]
+    tokenizer = PieceTokenizer((*PIECES, b"b a"), (*[-9.0] * len(PIECES), 0.0))
+    assert tokenizer.encode("b a", beginning=False) == [259, 265]
 
 
 def test_without_file_and_hub_there_is_no_second_model(compendium, caplog):
@@ -146,15 +133,11 @@ def test_without_file_and_hub_there_is_no_second_model(compendium, caplog):
     assert source.stand_in
 
 
-def test_the_local_file_comes_first_and_a_damaged_one_is_no_absent_one(
-    compendium, real_data, monkeypatch
-):
-    if not (real_data / "models" / "aidreams260K.bin").is_file():
-        pytest.skip("the data folder has no models/aidreams260K.bin")
+def test_the_local_file_comes_first_and_a_damaged_one_is_no_absent_one(compendium, files):
     folder = compendium / "data" / "raw" / "models"
     folder.mkdir(parents=True)
-    for name in ("aidreams260K.bin", "tok512.bin"):
-        (folder / name).write_bytes((real_data / "models" / name).read_bytes())
+    for file in files:
+        shutil.copy(file, folder)
     model, source = load_released_llama()
     assert model is not None
     assert (source.kind, source.detail) == ("local", "models/aidreams260K.bin")
