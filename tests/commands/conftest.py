@@ -6,16 +6,43 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from softgeom.bottleneck.examples import uniform_layer
+from softgeom.cli import main
+from softgeom.commands import boundary
 from softgeom.layer import SoftmaxLayer
+
+
+@pytest.fixture
+def told(capsys):
+    """`told("scan", ...)`: what that command prints, which is done."""
+
+    def told_(*command) -> str:
+        assert main([str(word) for word in command]) == boundary.DONE
+        return capsys.readouterr().out
+
+    return told_
+
+
+@pytest.fixture
+def refused(capsys):
+    """`refused(words, "scan", ...)`: that command is refused, in one line with these words."""
+
+    def refused_(words: str, *command) -> None:
+        capsys.readouterr()
+        assert main([str(word) for word in command]) == boundary.REFUSED
+        said = capsys.readouterr().err
+        assert said.startswith("softgeom: ")
+        assert words in said
+        assert said.count("\n") == 1
+
+    return refused_
 
 
 @pytest.fixture
 def layer():
     """A float32 layer, C = 40, d = 2, with captives that trail by far."""
     drawn = uniform_layer(40, 2)
-    return SoftmaxLayer(
-        drawn.W.astype(np.float32), drawn.bias.astype(np.float32), [f"t{n}" for n in range(40)]
-    )
+    W, b = (array.astype(np.float32) for array in (drawn.W, drawn.bias))
+    return SoftmaxLayer(W, b, [f"t{n}" for n in range(40)])
 
 
 @pytest.fixture
@@ -28,20 +55,19 @@ def npz(layer, tmp_path):
 @pytest.fixture
 def network(layer, tmp_path):
     """The layer behind a tanh in an ONNX file that names its classes as PaddleOCR does."""
-    W, b = np.asarray(layer.W).T, layer.b
+    numbers = {"W": np.ascontiguousarray(layer.W.T), "b": layer.b}
     nodes = [
         helper.make_node("Tanh", ["x"], ["h"]),
         helper.make_node("MatMul", ["h", "W"], ["xW"]),
         helper.make_node("Add", ["xW", "b"], ["logits"]),
         helper.make_node("Softmax", ["logits"], ["y"]),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "test",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 40])],
-        [numpy_helper.from_array(np.ascontiguousarray(W), "W"), numpy_helper.from_array(b, "b")],
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size])
+        for name, size in (("x", 2), ("y", 40))
     )
+    held = [numpy_helper.from_array(array, name) for name, array in numbers.items()]
+    graph = helper.make_graph(nodes, "test", [x], [y], held)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
     onnx.save(model, str(tmp_path / "model.onnx"))
     return tmp_path / "model.onnx"

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import softgeom as sg
-from softgeom.bottleneck import Finding, Scan, Witness
+from softgeom.bottleneck import Finding, Scan, Unknown, Witness, widening
 from softgeom.bottleneck.certifying import evidence_file
 from softgeom.bottleneck.examples import uniform_layer
-from softgeom.bottleneck.pruning import rounding_errors
+from softgeom.bottleneck.pruning import cut, rounding_errors
 from softgeom.bottleneck.scanner import scan
 from softgeom.cli import main
 from softgeom.commands import VERBS, boundary, completion
@@ -27,24 +27,22 @@ from softgeom.parallel import LostWorkerError, run_blocks
 
 
 @pytest.fixture
-def scanned(npz, tmp_path):
+def scanned(npz, tmp_path, told):
     """A finished folder of results."""
-    assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    told("scan", npz, "--out", tmp_path / "out", "--quiet")
     return tmp_path / "out"
 
 
-def test_results_of_another_model_are_not_overwritten_nor_verified(scanned, tmp_path, capsys, npz):
-    np.savez(tmp_path / "other.npz", W=np.eye(3))
-    assert main(["scan", str(tmp_path / "other.npz"), "--out", str(scanned)]) == boundary.REFUSED
-    assert "holds the results of another layer" in capsys.readouterr().err
-    assert main(["verify", str(scanned), str(tmp_path / "model.npz")]) == 0
-    assert main(["verify", str(scanned), str(npz)]) == 0
-    told = capsys.readouterr().out
-    assert "40 verdicts re-checked without a solver" in told
-    assert f"|x| <= 100, SHA-256 {Box(100.0).digest()}\n" in told
-    np.savez(tmp_path / "other.npz", W=np.eye(3))
-    assert main(["verify", str(scanned), str(tmp_path / "other.npz")]) == boundary.REFUSED
-    assert "belongs to another layer" in capsys.readouterr().err
+def test_results_of_another_model_are_not_overwritten_nor_verified(
+    scanned, tmp_path, npz, told, refused
+):
+    other = tmp_path / "other.npz"
+    np.savez(other, W=np.eye(3))
+    refused("holds the results of another layer", "scan", other, "--out", scanned)
+    said = told("verify", scanned, npz)
+    assert "40 verdicts re-checked without a solver" in said
+    assert f"|x| <= 100, SHA-256 {Box(100.0).digest()}\n" in said
+    refused("belongs to another layer", "verify", scanned, other)
 
 
 def test_fail_on_counts_what_is_not_expected(npz, tmp_path, capsys):
@@ -59,15 +57,11 @@ def test_fail_on_counts_what_is_not_expected(npz, tmp_path, capsys):
     assert main([*command, "unargmaxable", "--expected", str(tmp_path / "known.txt")]) == 0
 
 
-def test_a_finished_scan_is_not_told_how_to_scan(npz, scanned, tmp_path, capsys):
-    out = str(tmp_path / "p.npz")
-    for option in (["--features", "box"], ["--low", "0"], ["--seed", "1"], ["--after", "relu"]):
-        for command in (
-            ["prune", str(npz), "--out", out, "--results", str(scanned)],
-            ["ceiling", str(npz), "--from-scan", str(scanned)],
-        ):
-            assert main([*command, *option]) == boundary.REFUSED
-            assert f"{option[0]} has no meaning here: {command[-2]}" in capsys.readouterr().err
+def test_a_finished_scan_is_not_told_how_to_scan(npz, scanned, tmp_path, refused):
+    prune = ["prune", npz, "--out", tmp_path / "p.npz", "--results", scanned]
+    for option, value in (("--features", "box"), ("--low", 0), ("--seed", 1), ("--after", "relu")):
+        for command in (prune, ["ceiling", npz, "--from-scan", scanned]):
+            refused(f"{option} has no meaning here: {command[-2]}", *command, option, value)
     for option in ({"after": "relu"}, {"n_jobs": 2}):
         with pytest.raises(ValueError, match="leave out how to scan"):
             sg.prune(str(npz), results=scanned, **option)
@@ -89,47 +83,42 @@ def test_json_alone_nothing_when_quiet_some_classes_and_measured_inputs(npz, tmp
     assert main(command) == boundary.REFUSED
 
 
-def test_exact_weights_on_request_are_stored_and_their_size_is_told(npz, layer, tmp_path, capsys):
+def test_exact_weights_on_request_are_stored_and_their_size_is_told(
+    npz, layer, tmp_path, told, refused
+):
     captives = [f.index for f in scan(layer).findings if f.evidence.verdict == "unargmaxable"]
     winner = next(t for t in range(40) if t not in captives)
-    run = ["scan", str(npz), "--out", str(tmp_path / "out")]
-    assert main([*run, "--exact", f"t{captives[0]}", "--exact", str(captives[1])]) == 0
-    told = capsys.readouterr().out
-    assert told.count("exact weights, ") == 2
+    run = ["scan", npz, "--out", tmp_path / "out"]
+    said = told(*run, "--exact", f"t{captives[0]}", "--exact", captives[1])
+    assert said.count("exact weights, ") == 2
     stored = load_scan(tmp_path / "out", layer)
     for t, exact in zip(captives, [True, True, False], strict=False):
         weights = stored.evidence(t).weights
         assert (weights.dtype == object) is exact
         if exact:
             size = len(json.dumps([f"{w.numerator:x}/{w.denominator:x}" for w in weights]))
-            assert f"{size:,} bytes" in told
-    assert main(["verify", str(tmp_path / "out"), str(npz)]) == 0
-    assert main([*run, "--exact", str(winner)]) == boundary.REFUSED
-    assert f"Class {winner} (t{winner}) is argmaxable" in capsys.readouterr().err
-    assert main([*run, "--classes", "0-3", "--exact", "t9"]) == boundary.REFUSED
-    assert "leaves out" in capsys.readouterr().err
+            assert f"{size:,} bytes" in said
+    told("verify", tmp_path / "out", npz)
+    refused(f"Class {winner} (t{winner}) is argmaxable", *run, "--exact", winner)
+    refused("leaves out", *run, "--classes", "0-3", "--exact", "t9")
 
 
-def test_auto_takes_what_the_step_before_allows_and_inspect_says_so(network, tmp_path, capsys):
-    assert main(["scan", str(network), "--features", "auto", "--out", str(tmp_path / "out")]) == 0
+def test_auto_takes_what_the_step_before_allows_and_inspect_says_so(network, tmp_path, told):
+    said = told("scan", network, "--features", "auto", "--out", tmp_path / "out")
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["feature_set"] == "|x| <= 1"
-    assert "tanh in front of the layer" in capsys.readouterr().out
-    assert main(["inspect", str(network)]) == 0
-    command = capsys.readouterr().out.strip().splitlines()[-1]
+    assert "tanh in front of the layer" in said
+    command = told("inspect", network).strip().splitlines()[-1]
     assert command == f"softgeom scan {network} --features auto"
 
 
-def test_inspect_lists_what_could_be_meant(tmp_path, capsys):
-    np.savez(tmp_path / "m.npz", one=np.ones((4, 3)), two=np.ones((5, 3)))
-    assert main(["inspect", str(tmp_path / "m.npz")]) == 0
-    assert "--weight one  # (4, 3)" in capsys.readouterr().out
-    np.savez(tmp_path / "many.npz", **{f"m{n}": np.ones((n + 3, 2)) for n in range(20)})
-    assert main(["inspect", str(tmp_path / "many.npz")]) == 0
-    shown = capsys.readouterr().out
+def test_inspect_lists_what_could_be_meant(tmp_path, told):
+    file = tmp_path / "many.npz"
+    np.savez(file, **{f"m{n}": np.ones((n + 3, 2)) for n in range(20)})
+    shown = told("inspect", file)
+    assert "--weight m19  # (22, 2)" in shown
     assert shown.count("softgeom scan") == 8
     assert "12 more matrices: --all lists them" in shown
-    assert main(["inspect", str(tmp_path / "many.npz"), "--all"]) == 0
-    assert capsys.readouterr().out.count("softgeom scan") == 20
+    assert told("inspect", file, "--all").count("softgeom scan") == 20
 
 
 def test_a_token_of_two_classes_is_asked_for_by_number():
@@ -148,16 +137,14 @@ def test_a_token_of_two_classes_is_asked_for_by_number():
             ask()
 
 
-def test_explain_names_captors_or_an_input(npz, scanned, capsys):
-    table = sg.read_verdicts(scanned / "verdicts.csv").set_index("verdict")
-    assert main(["explain", str(npz), table.loc["unargmaxable", "token"].iloc[0]]) == 0
-    said = capsys.readouterr().out
+def test_explain_names_captors_or_an_input(npz, scanned, told, refused):
+    tokens = sg.read_verdicts(scanned / "verdicts.csv").groupby("verdict").token.first()
+    said = told("explain", npz, tokens["unargmaxable"])
     assert "weighted mean of" in said
     assert "best rank that it reaches" in said
     assert "frees it, a smaller one does not" in said
-    assert main(["explain", str(npz), table.loc["argmaxable", "token"].iloc[0]]) == 0
-    assert "it wins by" in capsys.readouterr().out
-    assert main(["explain", str(npz), "nothing"]) == boundary.REFUSED
+    assert "it wins by" in told("explain", npz, tokens["argmaxable"])
+    refused("nothing", "explain", npz, "nothing")
 
 
 def test_an_input_behind_a_layer_norm_is_told_without_its_mean():
@@ -167,14 +154,12 @@ def test_an_input_behind_a_layer_norm_is_told_without_its_mean():
     assert f"at an input of norm {np.linalg.norm(point - point.mean()):.4g}" in "\n".join(said)
 
 
-def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, capsys):
+def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, told):
     # no class is imprisoned
     bias, tokens = -0.5 * (layer.W.astype(float) ** 2).sum(1), np.array([*layer.tokens[:38], "new"])
-    better = SoftmaxLayer(layer.W, bias)
-    np.savez(tmp_path / "b.npz", W=better.W[:39], b=better.b[:39], tokens=tokens)
-    assert main(["scan", str(tmp_path / "b.npz"), "--out", str(tmp_path / "b"), "--quiet"]) == 0
-    assert main(["diff", str(scanned), str(tmp_path / "b"), "--json"]) == 0
-    changes = json.loads(capsys.readouterr().out)
+    np.savez(tmp_path / "b.npz", W=layer.W[:39], b=bias[:39], tokens=tokens)
+    told("scan", tmp_path / "b.npz", "--out", tmp_path / "b", "--quiet")
+    changes = json.loads(told("diff", scanned, tmp_path / "b", "--json"))
     table = sg.read_verdicts(scanned / "verdicts.csv")
     lost = set(table.token[(table.verdict == "unargmaxable") & (table["class"] < 38)])
     assert set(changes["lost, then freed"]) == lost
@@ -182,47 +167,45 @@ def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, capsys
     assert changes["new"] == ["new"]
 
 
-def test_a_pruned_network_answers_alike_and_names_its_classes(network, layer, tmp_path, capsys):
+def test_a_pruned_network_answers_alike_and_names_its_classes(
+    network, layer, tmp_path, told, refused
+):
     onnxruntime = pytest.importorskip("onnxruntime")
     out = tmp_path / "small.onnx"
     (tmp_path / "labels.txt").write_text("\n".join(layer.tokens))
-    assert main(["prune", str(network), "--features", "auto", "--out", str(out)]) == 0
-    assert "cut off" in capsys.readouterr().out
+    assert "cut off" in told("prune", network, "--features", "auto", "--out", out)
     listing = json.loads((tmp_path / "small.onnx.classes.json").read_text())
     assert len(listing) < 40
     assert all(entry["token"] == layer.tokens[entry["was"]] for entry in listing)
     x = np.random.default_rng(0).normal(0, 3, (20_000, 2)).astype(np.float32)
-    old, new = (
-        onnxruntime.InferenceSession(str(p)).run(None, {"x": x})[0].argmax(1)
-        for p in (network, out)
-    )
+    sessions = (onnxruntime.InferenceSession(str(file)) for file in (network, out))
+    old, new = (session.run(None, {"x": x})[0].argmax(1) for session in sessions)
     np.testing.assert_array_equal(old, np.array([entry["was"] for entry in listing])[new])
-    assert main(["prune", str(network), "--out", str(out)]) == boundary.REFUSED  # the file is there
+    refused("small.onnx", "prune", network, "--out", out)  # the file is there
 
 
 def test_a_scan_is_pruned_by_if_it_is_about_the_set_not_about_its_name(
-    npz, tmp_path, monkeypatch, capsys
+    npz, tmp_path, monkeypatch, told
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Box, "describe", lambda self: "a box")
-    assert main(["scan", str(npz), "--bound", "0.001", "--quiet"]) == 0
-    assert main(["prune", str(npz), "--out", "other.npz"]) == 0
+    told("scan", npz, "--bound", 0.001, "--quiet")
+    told("prune", npz, "--out", "other.npz")
     kept = len(json.loads(Path("other.npz.classes.json").read_text()))
     assert kept == sg.scan(npz).counts["argmaxable"]
 
 
-def test_layers_and_networks_are_pruned_and_repaired(npz, layer, tmp_path, network):
+def test_layers_and_networks_are_pruned_and_repaired(npz, layer, tmp_path, network, told):
     out = tmp_path / "small.npz"
-    assert main(["prune", str(npz), "--out", str(out)]) == 0
+    told("prune", npz, "--out", out)
     kept = [e["was"] for e in json.loads((tmp_path / "small.npz.classes.json").read_text())]
     small = sg.load(out).layer
     np.testing.assert_array_equal(small.W, layer.W[kept])
     np.testing.assert_array_equal(small.b, layer.b[kept])
     assert small.tokens == tuple(layer.token(t) for t in kept)
-    assert main(["repair", str(npz), "--out", str(tmp_path / "free.npz")]) == 0
-    assert sg.scan(tmp_path / "free.npz").counts["argmaxable"] == layer.classes
-    assert main(["repair", str(network), "--out", str(tmp_path / "r.onnx")]) == 0
-    assert sg.scan(tmp_path / "r.onnx").counts["argmaxable"] == 40
+    for model, repaired in ((npz, tmp_path / "free.npz"), (network, tmp_path / "free.onnx")):
+        told("repair", model, "--out", repaired)
+        assert sg.scan(repaired).counts["argmaxable"] == 40
 
 
 @pytest.mark.parametrize(
@@ -235,34 +218,28 @@ def test_layers_and_networks_are_pruned_and_repaired(npz, layer, tmp_path, netwo
         ("--features unbounded", "unbounded"),
     ],
 )
-def test_where_the_features_lie_can_be_told(npz, tmp_path, capsys, options, meant):
-    command = ["scan", str(npz), *options.split(), "--out", str(tmp_path / "out"), "--json"]
-    assert main(command) == boundary.DONE
-    assert json.loads(capsys.readouterr().out)["feature_set"] == meant
+def test_where_the_features_lie_can_be_told(npz, tmp_path, options, meant, told, refused):
+    command = ["scan", npz, *options.split(), "--out", tmp_path / "out", "--json"]
+    assert json.loads(told(*command))["feature_set"] == meant
     if options.startswith("--after"):
-        assert main([*command, "--low", "0"]) == boundary.REFUSED
-        assert main([*command, "--features", "ball"]) == boundary.REFUSED
+        refused("--low", *command, "--low", 0)
+        refused("--features", *command, "--features", "ball")
 
 
-def test_logits_stay_within_the_rounding_bound_and_undecided_classes_stop_a_pruning(layer, npz):
+def test_logits_stay_within_the_rounding_bound_and_undecided_classes_stop_a_pruning(layer):
     rng = np.random.default_rng(0)
     for features in (Box(100.0), Box(3.0, low=-0.3), Ball(5.0)):
         bounds = rounding_errors(layer, features)
-        for _ in range(50):
-            x = rng.uniform(-3, 3, 2).astype(np.float32)
-            x = x if features != Box(3.0, low=-0.3) else np.abs(x)
+        for x in rng.uniform(-0.3, 3, (50, 2)).astype(np.float32):
             computed = (layer.W @ x + layer.b).astype(np.float32)
             assert (np.abs(computed - layer.logits(x)) <= bounds).all()
-    from softgeom.bottleneck import Unknown
-    from softgeom.bottleneck.pruning import cut
-
     unknown = [Finding(t, Unknown(1.0, "given up"), "programme", 0, 1.0, np.nan) for t in range(40)]
     with pytest.raises(ValueError, match="40 classes are undecided"):
         cut(Scan(layer, Box(100.0), unknown))
 
 
 def test_a_survey_walks_a_folder_and_says_what_it_could_not_read(
-    npz, tmp_path, monkeypatch, capsys
+    npz, tmp_path, monkeypatch, capsys, refused
 ):
     monkeypatch.chdir(tmp_path)
     assert main(["survey", str(npz), "absent.npz", "--json"]) == boundary.REFUSED
@@ -283,14 +260,12 @@ def test_a_survey_walks_a_folder_and_says_what_it_could_not_read(
     assert broken["refused"].count("broken.npz") == 1
     assert good["model"] == "models/deep/good.npz"
     assert 0 < good["unconditionally"] <= good["unargmaxable"]
-    assert main(["survey", str(tmp_path / "scans")]) == boundary.REFUSED
-    assert "holds no model, nor does a folder in it" in capsys.readouterr().err
+    refused("holds no model, nor does a folder in it", "survey", tmp_path / "scans")
     results, _ = sorted((tmp_path / "scans").iterdir())
-    assert main(["inspect", str(results)]) == boundary.REFUSED
-    assert "is what a scan left: give the model that was scanned" in capsys.readouterr().err
+    refused("is what a scan left: give the model that was scanned", "inspect", results)
 
 
-def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys):
+def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys, refused):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models.txt").write_text(f"# ours\n{npz}  # the first\n\nabsent.npz\n")
     assert main(["survey", "models.txt"]) == boundary.REFUSED
@@ -299,13 +274,10 @@ def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys):
     assert " 40 " in shown  # classes as whole numbers beside a row without them
     assert "nan" not in shown.lower()
     (tmp_path / "none.txt").write_text("# nothing\n")
-    assert main(["survey", "none.txt"]) == boundary.REFUSED
-    assert "none.txt names no model" in capsys.readouterr().err
+    refused("none.txt names no model", "survey", "none.txt")
 
 
 def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatch):
-    from softgeom.bottleneck import widening
-
     seen, here = {}, {"backend": None, "address": None}
 
     def scan_here(*a, **o):
@@ -346,17 +318,15 @@ def test_a_survey_on_a_cluster_of_two_workers_gives_the_verdicts_of_one_process(
         assert load_scan(Path(row["folder"]), model).verify()
 
 
-def test_the_completion_script_is_what_the_commands_say(capsys):
+def test_the_completion_script_is_what_the_commands_say(told):
     """It is a file, which `completion.FILE.write_text(completion.script())` renews."""
     assert completion.FILE.read_text(encoding="utf-8") == completion.script()
-    assert main(["completion", "bash"]) == 0
-    script = capsys.readouterr().out
+    script = told("completion", "bash")
     assert all(f"{verb}) local options=" in script for verb in VERBS)
     script += "COMP_WORDS=(softgeom scan --lo); COMP_CWORD=2; _softgeom; echo ${COMPREPLY[@]}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["--low"]
-    assert main(["completion", "zsh"]) == 0
-    assert capsys.readouterr().out.startswith("autoload")
+    assert told("completion", "zsh").startswith("autoload")
 
 
 @pytest.mark.parametrize(
@@ -389,12 +359,7 @@ def test_any_failure_is_one_printable_sentence(capsys, error, code):
     ("work", "given", "code", "said"),
     [
         (parse_classes, ("x", 3), boundary.REFUSED, "softgeom: --classes 'x'"),
-        (
-            evidence_file.read_fractions,
-            (["no fraction"], 1),
-            boundary.FAULT,
-            "softgeom: ValueError: not enough values",
-        ),
+        (evidence_file.read_fractions, (["none"], 1), boundary.FAULT, "softgeom: ValueError: not"),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -402,10 +367,8 @@ def test_our_own_raise_is_a_refusal_all_else_a_fault(
     capsys, monkeypatch, tmp_path, work, given, code, said, jobs
 ):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert (
-        boundary.guarded(lambda: len(run_blocks(work, [given] * 2, n_jobs=jobs, backend="loky")))
-        == code
-    )
+    how = {"n_jobs": jobs, "backend": "loky"}
+    assert boundary.guarded(lambda: len(run_blocks(work, [given] * 2, **how))) == code
     assert capsys.readouterr().err.startswith(said)
     assert len(list(tmp_path.glob("*-traceback.txt"))) == (code == boundary.FAULT)
 
