@@ -34,6 +34,19 @@ examples: {{{best}: {{gain: {bound - 1}}}, {worst}: {{gain: {bound + 1}}}}}
 
 
 @pytest.fixture
+def plant(compendium: Path) -> Callable[[dict[str, str]], None]:
+    """`plant({place: text})` writes files into the compendium."""
+
+    def write(files: dict[str, str]) -> None:
+        for place, text in files.items():
+            path = compendium / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    return write
+
+
+@pytest.fixture
 def register(compendium: Path, write_notebook: Any) -> Callable[..., None]:
     """`register(*claims)` writes them, whose notebook is 10_demo and whose only root is `fold`."""
     write_notebook("10_demo", 'profile: str = "lab"')

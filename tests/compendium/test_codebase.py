@@ -4,24 +4,23 @@ import pytest
 
 from compendium import codebase
 
+ENTER = "from house.front import open_door as enter\nLAZY = {'late': 'attic'}\n"
+DOOR = "def open_door():\n    from house.cellar import key\n    return key\n"
+TYPED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import house.attic\n"
+MODULES = {
+    "house/__init__.py": ENTER,
+    "house/front.py": "import numpy\n" + DOOR,
+    "house/cellar.py": "from house import hall\nkey = 1\n",
+    "house/hall.py": TYPED,
+    "house/attic.py": "from . import garden\n",
+    "house/garden.py": "",
+    "yard.py": "import scipy.linalg\n",
+}
+
 
 @pytest.fixture
-def lib(tmp_path):
-    def write(name: str, text: str) -> None:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    enter = "from house.front import open_door as enter\nLAZY = {'late': 'attic'}\n"
-    write("house/__init__.py", enter)
-    door = "def open_door():\n    from house.cellar import key\n    return key\n"
-    write("house/front.py", "import numpy\n" + door)
-    write("house/cellar.py", "from house import hall\nkey = 1\n")
-    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import house.attic\n"
-    write("house/hall.py", typed)
-    write("house/attic.py", "from . import garden\n")
-    write("house/garden.py", "")
-    write("yard.py", "import scipy.linalg\n")
+def lib(plant, tmp_path):
+    plant(MODULES)
     return tmp_path
 
 

@@ -25,20 +25,15 @@ def imdb_folder(compendium):
     folder = compendium / "data" / "raw" / "imdb"
     folder.mkdir()
     for part, label in (("train", [0, 1]), ("test", [1, 0]), ("unsupervised", [-1, -1])):
-        frame = pd.DataFrame(
-            {"text": [f"{part} one<br /><br />end", f"{part} two"], "label": label}
-        )
-        frame.to_parquet(folder / f"{part}.parquet")
+        texts = [f"{part} one<br /><br />end", f"{part} two"]
+        pd.DataFrame({"text": texts, "label": label}).to_parquet(folder / f"{part}.parquet")
     return folder
 
 
 def test_another_file_than_the_committed_one_is_used_and_said_once(imdb_folder, compendium, caplog):
-    content = (imdb_folder / "train.parquet").read_bytes()
-    lines = [
-        f"{hashlib.sha256(content).hexdigest()}  imdb/train.parquet",
-        f"{'0' * 64}  imdb/test.parquet",
-    ]
-    (compendium / "data" / "checksums.txt").write_text("\n".join(lines) + "\n")
+    right = hashlib.sha256((imdb_folder / "train.parquet").read_bytes()).hexdigest()
+    lines = f"{right}  imdb/train.parquet\n{'0' * 64}  imdb/test.parquet\n"
+    (compendium / "data" / "checksums.txt").write_text(lines)
     corpora.load_reviews(), corpora.load_reviews()
     assert caplog.text.count("is another file than the one behind the committed results") == 1
     assert "imdb/test.parquet" in caplog.text
@@ -59,18 +54,13 @@ def test_committed_checksums_are_those_of_the_files_that_the_data_page_names(rep
         (lambda frame: frame.drop(columns="label"), "has no column label; it has text"),
         (lambda frame: frame.iloc[:0], r"train\.parquet holds no review"),
         (lambda frame: frame.assign(label=[0, 7]), "labels must be 0 or 1, found 7"),
+        (None, r"imdb/train\.parquet is missing"),
     ],
 )
 def test_bad_review_files_get_one_sentence(imdb_folder, spoil, message):
     path = imdb_folder / "train.parquet"
-    spoil(pd.read_parquet(path)).to_parquet(path)
+    spoil(pd.read_parquet(path)).to_parquet(path) if spoil else path.unlink()
     with pytest.raises(ValueError, match=message):
-        corpora.load_reviews()
-
-
-def test_missing_part_is_named(imdb_folder):
-    (imdb_folder / "test.parquet").unlink()
-    with pytest.raises(ValueError, match=r"imdb/test\.parquet is missing"):
         corpora.load_reviews()
 
 
@@ -83,11 +73,12 @@ def test_stand_in_reviews_are_announced_balanced_reproducible_and_planted(compen
     assert first.train["label"].mean() == 0.5
     assert corpora.load_reviews().source.sha256 == first.source.sha256
     assert first.planted == corpora.PLANTED_WORDS
-    train = corpora.load_reviews().train
-    positive = train["text"].str.count("|".join(corpora.PLANTED_WORDS["positive"]))
-    negative = train["text"].str.count("|".join(corpora.PLANTED_WORDS["negative"]))
-    agreement = ((positive > negative) == (train["label"] == 1))[positive != negative].mean()
-    assert 0.85 < agreement < 1.0
+    positive, negative = (
+        first.train["text"].str.count("|".join(corpora.PLANTED_WORDS[side]))
+        for side in ("positive", "negative")
+    )
+    agreement = ((positive > negative) == (first.train["label"] == 1))[positive != negative]
+    assert 0.85 < agreement.mean() < 1.0
 
 
 def test_unknown_text_lists_the_names_and_a_part_serves_evaluation(compendium):
@@ -99,11 +90,6 @@ def test_unknown_text_lists_the_names_and_a_part_serves_evaluation(compendium):
     (folder / "wikitext-103.test.txt").write_text("test", encoding="utf-8")
     assert corpora.load_text("wikitext-103", ("validation", "test")).test == "test"
     assert corpora.load_text("wikitext-103").source.stand_in
-
-
-def test_empty_text_file_is_refused(compendium):
-    folder = compendium / "data" / "raw" / "wikitext"
-    folder.mkdir()
     (folder / "wikitext-103.test.txt").write_text(" \n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"wikitext/wikitext-103\.test\.txt is empty"):
         corpora.load_text("wikitext-103", ("test",))
@@ -145,18 +131,12 @@ class TestHub:
 
     def test_offline_by_request_makes_no_probe(self, monkeypatch):
         monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-        monkeypatch.setattr(
-            source_module, "_connects", lambda address: pytest.fail("the hub was asked")
-        )
+        monkeypatch.setattr(source_module, "_connects", lambda _: pytest.fail("the hub was asked"))
         assert corpora.hub_reachable() is False
 
     def test_a_fetched_corpus_is_kept_with_its_commit(self, compendium, hub):
-        hub(
-            {
-                part: {"text": [part, "two"], "label": [0, 1]}
-                for part in ("train", "test", "unsupervised")
-            }
-        )
+        parts = ("train", "test", "unsupervised")
+        hub({part: {"text": [part, "two"], "label": [0, 1]} for part in parts})
         first, second = corpora.load_reviews(), corpora.load_reviews()
         assert first.source == second.source
         assert (first.source.kind, first.source.revision) == ("hub", reviews_module.REVISION)
@@ -164,9 +144,8 @@ class TestHub:
         assert not list((compendium / "data" / "raw").glob("*.incomplete"))
 
     def test_what_was_damaged_after_it_was_fetched_is_refused(self, compendium, hub):
-        hub(
-            {part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")}
-        )
+        parts = ("train", "validation", "test")
+        hub({part: {"text": [f"{part} one\n", "two\n"]} for part in parts})
         corpora.load_text("wikitext-103")
         path = compendium / "data" / "raw" / "wikitext" / "wikitext-103.valid.txt"
         path.write_text("validation one\n")
@@ -188,9 +167,7 @@ class TestHub:
             def load_dataset(repository, configuration=None, *, revision):
                 if isinstance(content, Exception):
                     raise content
-                parts = {
-                    part: datasets.Dataset.from_dict(columns) for part, columns in content.items()
-                }
+                parts = zip(content, map(datasets.Dataset.from_dict, content.values()), strict=True)
                 return datasets.DatasetDict(parts)
 
             monkeypatch.setenv("HF_HUB_OFFLINE", "")  # the temporary compendium is offline
@@ -219,27 +196,16 @@ def test_real_imdb_has_the_published_shape(real_data):
     assert len(found.unsupervised) == 50_000
 
 
-def pretend(monkeypatch, folder):
-    spec = SimpleNamespace(origin=str(folder / "__init__.py")) if folder else None
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-
-
-def test_valences_of_a_vocabulary(monkeypatch, tmp_path):
-    (tmp_path / "vader_lexicon.txt").write_text(
-        "amazing\t2.8\t0.6\t[3]\ncan't\t-0.5\t1\t[0]\n", encoding="utf-8"
-    )
-    pretend(monkeypatch, tmp_path)
+def test_valences_of_a_vocabulary_and_a_lexicon_absent_or_damaged(monkeypatch, tmp_path):
+    spec, file = SimpleNamespace(origin=str(tmp_path / "a.py")), tmp_path / "vader_lexicon.txt"
+    for found in (None, spec):  # no package; no such file in it
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=found: found)
+        assert lexicon.load_valences(["amazing"])[0] is None
+    file.write_text("amazing\t2.8\t0.6\t[3]\ncan't\t-0.5\t1\t[0]\n", encoding="utf-8")
     valence, source = lexicon.load_valences(["cant", "movie", "amazing"])
     np.testing.assert_array_equal(valence, [-0.5, np.nan, 2.8])
     assert source.kind == "package"
     assert not source.stand_in
-
-
-def test_absent_and_damaged(monkeypatch, tmp_path):
-    pretend(monkeypatch, None)
-    assert lexicon.load_valences(["amazing"])[0] is None
-    pretend(monkeypatch, tmp_path)
-    assert lexicon.load_valences(["amazing"])[0] is None
-    (tmp_path / "vader_lexicon.txt").write_text("good\t1.9\t0.9\t[2]\nbad\n", encoding="utf-8")
+    file.write_text("good\t1.9\t0.9\t[2]\nbad\n", encoding="utf-8")
     with pytest.raises(ValueError, match="line 2: not a word and its valence"):
         lexicon.load_valences(["good"])
