@@ -122,7 +122,9 @@ def test_effective_rows_are_the_exact_ones_rounded(features):
     w, b = np.array([0.3, -1.7, 2.9]), 0.7
     row, shift = features.reduce_exactly([Fraction(v) for v in w], Fraction(b))
     np.testing.assert_allclose(
-        features.effective_rows(w[None], np.float64)[0], [float(v) for v in row], rtol=1e-14
+        features.effective_rows(w[None, None], np.float64)[0, 0],
+        [float(v) for v in row],
+        rtol=1e-14,
     )
     assert features.effective_bias(w[None], np.array([b]))[0] == pytest.approx(
         float(shift), rel=1e-14

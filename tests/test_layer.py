@@ -66,7 +66,7 @@ def test_first_bad_entry_is_found_in_every_block(row):
         (lambda: Ball(np.nan), "positive"),
         (lambda: Ellipsoid([[1.0]]), "gain must be a vector"),
         (lambda: Ellipsoid([1.0, 2.0], [0.0]), "differ in shape"),
-        (lambda: Ellipsoid([1.0, np.nan]), "gain has a NaN"),
+        (lambda: Ellipsoid([1.0, np.nan]), r"gain has a NaN .*, the first at \[1\]"),
         (lambda: Ellipsoid([1.0], radius=0.0), "radius of an Ellipsoid"),
     ],
 )

@@ -162,6 +162,15 @@ def test_what_vanishes_below_the_normal_range_is_covered():
     assert about(beside.constant_error, 4 * TINY, 4 * 5 * TINY)
 
 
+def test_what_a_unit_does_not_hold_of_a_row_is_covered_beside_any_weight():
+    """The class is ahead by 2^-995 x 1/4 at the right corner, and rows in their unit are equal."""
+    layer = SoftmaxLayer(
+        [[2.0**60, 2.0**-1015], [2.0**60, 0.0], [2.0**60, 0.0]], [-0.75 * 2.0**-995, 0.0, 0.0]
+    )
+    weights = np.array([1.0, 2.0**-100])
+    assert certify_captivity(layer, Box(2.0**20), 0, np.array([1, 2]), weights) > 0
+
+
 def test_no_worse_biases_are_seen_at_once():
     for biases, level in (
         ((0.0, 0.0, 1.0), True),
@@ -479,12 +488,16 @@ def test_what_a_simplex_leaves_is_summed_with_its_rounding(monkeypatch):
         assert (system.simplex_bound() <= 0) is proven
 
 
-def test_a_column_that_underflows_after_a_normalisation_does_not_vanish():
+@pytest.mark.parametrize(("tiny", "proven"), [(5e-324, False), (0.0, True)])
+def test_a_column_that_underflows_after_a_normalisation_does_not_vanish(tiny, proven):
     """The gain of 5e-324 leaves nothing of it in float64; in truth it is where the class wins."""
-    layer = SoftmaxLayer([[0.0, 0.0], [1.0, 0.25], [-1.0, 0.25]])
-    for gain, proven in (([1.0, 5e-324], False), ([1.0, 0.0], True)):
-        bound = certify_captivity(layer, Ellipsoid(gain), 0, np.array([1, 2]), np.array([0.5, 0.5]))
-        assert (bound <= 0) is proven
+    weights = np.array([0.5, 0.5])
+    for row, features in (
+        ([0.25], Ellipsoid([1.0, tiny])),
+        ([0.25, -0.25], Ellipsoid([1.0, tiny, tiny], centred=True)),
+    ):
+        layer = SoftmaxLayer([[0.0] * (len(row) + 1), [1.0, *row], [-1.0, *row]])
+        assert (certify_captivity(layer, features, 0, np.array([1, 2]), weights) <= 0) is proven
 
 
 # ---- hull.py: what is no evidence, and what weighs nothing
@@ -526,7 +539,8 @@ def test_only_other_classes_of_the_layer_are_weighed():
 
 
 @pytest.mark.parametrize("rows", [1.0, 2.0**34])
-def test_a_claim_about_weights_is_proven_or_not(rows):
+@pytest.mark.parametrize("features", [Unbounded(), Box(2.0**-34)], ids=lambda f: f.kind)
+def test_a_claim_about_weights_is_proven_or_not(features, rows):
     """Weights in any unit, which only nearly solve the system, one of them zero; a column that all
     rows share.
     """
@@ -534,12 +548,12 @@ def test_a_claim_about_weights_is_proven_or_not(rows):
     layer = SoftmaxLayer(np.column_stack([layer.W, np.full(5, 7.0)]) * rows)
     own, rivals, weights = np.zeros(5, int), np.array([1, 2, 3, 4, 1]), np.append(weights, 0.0)
     for unit in (2.0**-900 / 3, 1 / 3, 2.0**900 / 3):
-        given = (layer, Unbounded(), own, rivals, weights * unit)
+        given = (layer, features, own, rivals, weights * unit)
         assert certify_comparisons(*given) == 0
         assert prove_comparisons(*given, 0.0)
         for margin in (-np.inf, -1.0, 1.0, np.inf, np.nan):
             assert not prove_comparisons(*given, margin)
-    assert not prove_comparisons(layer, Unbounded(), own, rivals, -weights, 0.0)
+    assert not prove_comparisons(layer, features, own, rivals, -weights, 0.0)
 
 
 def test_weights_are_finite_and_some_comparisons_have_one():
