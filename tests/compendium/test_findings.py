@@ -47,14 +47,12 @@ def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, claim, r
     record(a=-1, z=3)
     found, faults = findings.of_run("default")
     assert _verdicts(found) == {"a": "reproduced"}
-    assert faults == [
-        "10_demo recorded 001-z in profile default, which is not its claim any more: run "
-        "`make 10_demo PROFILE=default`"
-    ]
+    (fault,) = faults
+    assert "10_demo recorded 001-z in profile default, which is not its claim any more" in fault
+    assert "run `make 10_demo PROFILE=default`" in fault
     (compendium / "notebooks" / "11_other.ipynb").write_text("{}")
     register(claim("001-a", notebook="11_other"), claim("001-b"))
-    said = "10_demo recorded 001-a in profile default, which is not its claim"
-    assert said in findings.of_run("default")[1][0]
+    assert "10_demo recorded 001-a in" in findings.of_run("default")[1][0]
     entry = claim("001-a")
     entry["rule"]["evidence"]["seeds"] = "how many"
     for evidence in entry["examples"].values():
@@ -118,19 +116,27 @@ def test_what_was_recorded_is_found_by_its_address_on_real_data_alone(record):
             runs.recorded(gone)
 
 
-def test_the_check_names_every_verdict_that_moved(record, compendium, capsys):
+@pytest.fixture
+def commit(plant):
+    """`commit(profile)`: its verdicts of today are those committed."""
+
+    def write(profile="default"):
+        text = findings.baseline(findings.of_run(profile)[0])
+        plant({f"results/{profile}/verdicts.csv": text})
+        return text
+
+    return write
+
+
+def test_the_check_names_every_verdict_that_moved(record, plant, commit, capsys):
     record(a=-1, b=-1, c=-1)
     none = "3 claims; no verdicts are committed for profile default"
     assert findings.changes("default") == ([], none)
-    text = findings.baseline(findings.of_run("default")[0])
-    assert text.splitlines()[:2] == ["id,verdict,finding", "001-a,reproduced,-1.00 nats"]
-    (compendium / "results" / "default" / "verdicts.csv").write_text(text, encoding="utf-8")
-    (compendium / "data" / "reference" / "comparisons.yaml").write_text("[]", encoding="utf-8")
+    assert commit().splitlines()[:2] == ["id,verdict,finding", "001-a,reproduced,-1.00 nats"]
+    plant({"data/reference/comparisons.yaml": "[]"})
     assert command_line.main(["check"]) == 0
     assert "nothing has run here in profile default" in capsys.readouterr().out
-    execution = compendium / "executed" / "default" / "10_demo.json"
-    execution.parent.mkdir(parents=True)
-    execution.write_text('{"results": "results/default/10_demo"}', encoding="utf-8")
+    plant({"executed/default/10_demo.json": '{"results": "results/default/10_demo"}'})
     assert command_line.main(["check"]) == 0
     assert "nothing has run here" not in capsys.readouterr().out
     record(a=1, b=-1, d=-1)
@@ -145,11 +151,10 @@ def test_the_check_names_every_verdict_that_moved(record, compendium, capsys):
     assert "001-a (10_demo): reproduced -> not reproduced" in capsys.readouterr().out
 
 
-def test_a_run_on_stand_ins_is_not_held_against_real_verdicts(record, compendium):
-    record(a=-1, b=-1)
-    text = findings.baseline(findings.of_run("default")[0])
-    (compendium / "results" / "default" / "verdicts.csv").write_text(text, encoding="utf-8")
-    (compendium / "results" / "default" / "10_demo" / "record.json").unlink()
+def test_a_run_on_stand_ins_is_not_held_against_real_verdicts(record, commit):
+    folder = record(a=-1, b=-1)
+    commit()
+    (folder / "record.json").unlink()
     record(**_STAND_IN, a=-1, b=1)
     changed, counts = findings.changes("default")
     assert changed == []
@@ -157,24 +162,20 @@ def test_a_run_on_stand_ins_is_not_held_against_real_verdicts(record, compendium
     assert findings.baseline(findings.of_run("default")[0]) == "id,verdict,finding\n"
 
 
-def test_what_a_profile_builds_on_is_not_compared_with_it(register, claim, record, compendium):
+def test_what_a_profile_builds_on_is_not_compared_with_it(register, claim, record, plant, commit):
     record("models", a=-1)
-    (compendium / "results" / "models" / "verdicts.csv").write_text(
-        findings.baseline(findings.of_run("models")[0]), encoding="utf-8"
-    )
-    (compendium / "notebooks" / "11_demo.ipynb").write_text("{}")
+    commit("models")
+    plant({"notebooks/11_demo.ipynb": "{}"})
     record(name="11_demo", b=-1)
     register(claim("001-a", "experiment"), claim("001-b", notebook="11_demo"))
     assert findings.changes("models")[0] == []
 
 
 def test_claims_with_source_rule_and_result(
-    register, claim, record, compendium, monkeypatch, capsys
+    register, claim, record, plant, compendium, monkeypatch, capsys
 ):
-    papers = compendium / "papers"
-    papers.mkdir()
-    (papers / "001_x.txt").write_text("Yes. It gains, always. No.", encoding="utf-8")
-    monkeypatch.setenv("SOFTGEOM_PAPERS", str(papers))
+    plant({"papers/001_x.txt": "Yes. It gains, always. No."})
+    monkeypatch.setenv("SOFTGEOM_PAPERS", str(compendium / "papers"))
     place, _ = claims.find("001", "It gains, always")
     told = claim("001-a", "experiment", sentence=vars(place), hypotheses="in winter")
     register(told, claim("001-b"))

@@ -17,28 +17,26 @@ import pytest
 from compendium import codebase, keeping, making
 from compendium.keeping import Shelf
 
-MODULES = {
-    "keptdemo/__init__.py": "",
-    "keptdemo/work.py": "from keptdemo.middle import scale\nfrom keptdemo import log\n\n"
-    "def compute(x, factor, *, checkpoint=None):\n    log.calls.append(checkpoint)\n    "
-    "return {'y': scale(x) * factor}\n",
-    "keptdemo/middle.py": "from keptdemo.far import SIGN\n\ndef scale(x):\n    return SIGN * x\n",
-    "keptdemo/far.py": "SIGN = 1\n",
-    "keptdemo/log.py": "calls = []\n",
-}
+WORK = """
+from keptdemo.middle import scale
+from keptdemo import log
+
+def compute(x, factor, *, checkpoint=None):
+    log.calls.append(checkpoint)
+    return {'y': scale(x) * factor}
+"""
+MIDDLE = "from keptdemo.far import SIGN\n\ndef scale(x):\n    return SIGN * x\n"
+MODULES = {"__init__": "", "work": WORK, "middle": MIDDLE, "far": "SIGN = 1", "log": "calls = []"}
 
 
 @pytest.fixture
 def lib(tmp_path, monkeypatch):
     root = tmp_path / "lib"
+    (root / "keptdemo").mkdir(parents=True)
     for name, text in MODULES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    for path in root.rglob("*.py"):
-        os.utime(path, (900_000_000, 900_000_000))
+        _change(root / "keptdemo" / f"{name}.py", text)
     monkeypatch.syspath_prepend(root)
     monkeypatch.setattr(codebase, "LIB", root)
-    _forget()
     yield root
     _forget()
 
@@ -77,6 +75,7 @@ def keep(lib, tmp_path):
         return shelf.keep(compute, np.array(x), factor, label="demo", **options)["y"].tolist()
 
     keep.shelf = shelf
+    keep.entries = lambda: sorted(path for path in shelf.folder.iterdir() if path.is_dir())
     return keep
 
 
@@ -101,12 +100,9 @@ def test_code_two_imports_away_gives_a_new_key_and_new_numbers(keep, lib, caplog
     with caplog.at_level(logging.WARNING, "softgeom"):
         assert keep() == [-3.0, -6.0]
     assert "demo: computed again, since code changed: keptdemo.far" in caplog.text
-    entries = sorted(path for path in keep.shelf.folder.iterdir() if path.is_dir())
-    assert len(entries) == 2
-    codes = [
-        json.loads((entry / "made.json").read_text())["code"]["keptdemo.far"] for entry in entries
-    ]
-    assert len(set(codes)) == 2, "what is kept says which code made it"
+    made = [json.loads((entry / "made.json").read_text()) for entry in keep.entries()]
+    assert len(made) == 2
+    assert len({one["code"]["keptdemo.far"] for one in made}) == 2, "which code made it"
 
 
 def test_code_that_changed_under_a_running_process_is_computed_and_not_kept(keep, lib, caplog):
@@ -117,13 +113,13 @@ def test_code_that_changed_under_a_running_process_is_computed_and_not_kept(keep
     assert keep() == [3.0, 6.0], "the code that runs is the one that was loaded"
     assert "keptdemo.far changed after this process started" in caplog.text
     assert _calls() == 2
-    assert len([path for path in keep.shelf.folder.iterdir() if path.is_dir()]) == 1
+    assert len(keep.entries()) == 1
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "gone", "unreadable"])
 def test_damage_is_set_aside_computed_again_and_said(keep, caplog, harm):
     keep()
-    (entry,) = (path for path in keep.shelf.folder.iterdir() if path.is_dir())
+    (entry,) = keep.entries()
     arrays = entry / "arrays.npz"
     content = bytearray(arrays.read_bytes())
     if harm == "cut":
@@ -148,10 +144,7 @@ def test_recall_gives_the_last_and_refuses_what_other_code_made(keep, lib):
     assert keep.shelf.recall("demo", "01_x")["y"].tolist() == [3.0, 6.0]
     with pytest.raises(FileNotFoundError, match=r"kept/other is not kept.*: run notebook 01_x"):
         keep.shelf.recall("other", "01_x")
-    _change(
-        lib / "keptdemo" / "middle.py",
-        "from keptdemo.far import SIGN\n\ndef scale(x):\n    return SIGN * x * 2\n",
-    )
+    _change(lib / "keptdemo" / "middle.py", MIDDLE.replace("* x", "* x * 2"))
     with pytest.raises(FileNotFoundError, match=r"other code than keptdemo\.middle.*run notebook"):
         keep.shelf.recall("demo", "01_x")
 
@@ -204,17 +197,7 @@ def test_descriptions_tell_values_apart():
     assert making.describe(np.float64(0.5)) == making.describe(0.5)
 
 
-@pytest.mark.torture
-def test_a_sign_flipped_in_the_training_loop_trains_again(repository, tmp_path):
-    """Notebook 01's model, at its smallest, in a copy of the library."""
-    lib = tmp_path / "lib"
-    for house in ("softgeom", "compendium"):
-        shutil.copytree(
-            repository / "lib" / house, lib / house, ignore=shutil.ignore_patterns("__pycache__")
-        )
-    for marker in ("Makefile", "notebooks", "params"):
-        (tmp_path / marker).mkdir()
-    script = """
+TRAIN = """
 from compendium import corpora
 from compendium.models.encoded import load_encoded
 from compendium.models.store import trained_gpt
@@ -223,15 +206,23 @@ text = "the cat sat on the mat. " * 60
 parts = corpora.Text(text, text, text, corpora.Source("a text", "local"))
 encoded = load_encoded("imdb", 260, text=parts)
 gpt = GPTConfig(d_vocab=len(encoded.tokenizer), d_model=8, n_heads=1, n_layers=1, d_mlp=8, n_ctx=8)
-config = TrainingConfig(
-    steps=8, batch_size=4, warmup_steps=1, evaluate_every=8, evaluation_windows=4
-)
-print("loss", trained_gpt("gpt", "smoke", encoded, gpt, config).about["losses"][-1])
+sizes = dict(steps=8, batch_size=4, warmup_steps=1, evaluate_every=8, evaluation_windows=4)
+made = trained_gpt("gpt", "smoke", encoded, gpt, TrainingConfig(**sizes))
+print("loss", made.about["losses"][-1])
 """
+
+
+@pytest.mark.torture
+def test_a_sign_flipped_in_the_training_loop_trains_again(repository, tmp_path):
+    """Notebook 01's model, at its smallest, in a copy of the library."""
+    lib = tmp_path / "lib"
+    shutil.copytree(repository / "lib", lib, ignore=shutil.ignore_patterns("__pycache__"))
+    for marker in ("Makefile", "notebooks", "params"):
+        (tmp_path / marker).mkdir()
 
     def run() -> tuple[str, str]:
         places = {"PYTHONPATH": str(lib), "SOFTGEOM_ROOT": str(tmp_path), "OMP_NUM_THREADS": "1"}
-        command, env = [sys.executable, "-c", script], os.environ | places
+        command, env = [sys.executable, "-c", TRAIN], os.environ | places
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()[-1], done.stdout + done.stderr
 

@@ -3,6 +3,7 @@
 import pytest
 
 from compendium import parameters, paths, profiles
+from compendium.parameters import ParameterError
 
 CELL = """
 seed: int = 0  # seed
@@ -55,7 +56,7 @@ def test_a_profile_states_only_what_differs(read):
     ],
 )
 def test_bad_files_get_one_sentence(read, old, new, message):
-    with pytest.raises(parameters.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         read(GOOD.replace(old, new))
 
 
@@ -65,17 +66,16 @@ def test_a_profile_of_ones_own_needs_only_what_it_changes(read, compendium):
     assert read(GOOD, "own/mine") == read(GOOD, "default") | {"seed": 9}
     own.write_text("11_other: {seed: 9}\n")
     assert read(GOOD, "own/mine") == read(GOOD, "default")
-    with pytest.raises(
-        parameters.ParameterError, match=r"mine\.yaml: there is no notebook 11_other"
-    ):
+    with pytest.raises(ParameterError, match=r"mine\.yaml: there is no notebook 11_other"):
         parameters.check("own/mine")
     own.write_text("10_demo: {sede: 9}\n")
-    with pytest.raises(parameters.ParameterError, match="10_demo: unknown parameter sede"):
-        read(GOOD, "own/mine")
-    with pytest.raises(parameters.ParameterError, match=r"params/own/yours\.yaml does not exist"):
-        read(GOOD, "own/yours")
-    with pytest.raises(parameters.ParameterError, match=r"no profile 'mine'.*PROFILE=own/mine"):
-        read(GOOD, "mine")
+    for profile, message in (
+        ("own/mine", "10_demo: unknown parameter sede"),
+        ("own/yours", r"params/own/yours\.yaml does not exist"),
+        ("mine", r"no profile 'mine'.*PROFILE=own/mine"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            read(GOOD, profile)
 
 
 def test_overrides_on_the_command_line(read):
@@ -99,22 +99,22 @@ def test_overrides_on_the_command_line(read):
 )
 def test_bad_overrides_get_one_sentence(read, text, message):
     read(GOOD)
-    with pytest.raises(parameters.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         parameters.override(text, "10_demo")
 
 
-def test_missing_files_notebooks_strays_and_types_are_named(compendium, write_notebook):
+def test_missing_files_notebooks_strays_and_types_are_named(plant, write_notebook):
     write_notebook("10_demo", CELL)
-    with pytest.raises(parameters.ParameterError, match=r"params/10_demo\.yaml does not exist"):
+    with pytest.raises(ParameterError, match=r"params/10_demo\.yaml does not exist"):
         parameters.read("10_demo", "paper")
-    (compendium / "params" / "11_gone.yaml").write_text("a: 1")
-    with pytest.raises(parameters.ParameterError, match="no notebook 11_gone; there are 10_demo"):
+    plant({"params/11_gone.yaml": "a: 1"})
+    with pytest.raises(ParameterError, match="no notebook 11_gone; there are 10_demo"):
         parameters.read("11_gone", "smoke")
-    with pytest.raises(parameters.ParameterError, match="files without a notebook: 11_gone"):
+    with pytest.raises(ParameterError, match="files without a notebook: 11_gone"):
         parameters.check("smoke")
     write_notebook("10_demo", 'rates: list[float] = []\nprofile: str = "lab"\n')
-    (compendium / "params" / "10_demo.yaml").write_text("rates: [0.5]\n")
-    with pytest.raises(parameters.ParameterError, match="empty list, which has no type"):
+    plant({"params/10_demo.yaml": "rates: [0.5]\n"})
+    with pytest.raises(ParameterError, match="empty list, which has no type"):
         parameters.read("10_demo", "smoke")
 
 
@@ -134,17 +134,13 @@ def test_root_is_found_from_a_subfolder(repository, monkeypatch):
     assert paths.root() == repository
 
 
-def test_missing_data_folder_is_named(compendium, monkeypatch):
-    monkeypatch.setenv("SOFTGEOM_DATA", "no/such/folder")
-    with pytest.raises(FileNotFoundError, match=r"data folder 'no/such/folder' .* does not exist"):
-        paths.data_dir()
-
-
 def test_find_data_prefers_the_chosen_folder_and_falls_back_to_what_was_fetched(
     compendium, monkeypatch
 ):
-    (compendium / "chosen").mkdir()
     monkeypatch.setenv("SOFTGEOM_DATA", "chosen")
+    with pytest.raises(FileNotFoundError, match=r"data folder 'chosen' .* does not exist"):
+        paths.data_dir()
+    (compendium / "chosen").mkdir()
     fetched = compendium / "data" / "raw" / "imdb"
     assert paths.find_data("imdb") is None
     fetched.mkdir()

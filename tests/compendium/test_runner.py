@@ -24,6 +24,17 @@ def notebook(compendium, write_notebook, monkeypatch):
     return write
 
 
+@pytest.fixture
+def fails(capsys):
+    """`fails(code)`: what a run of the notebook says that ends so."""
+
+    def run(code=1):
+        assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == code
+        return capsys.readouterr().err.strip().splitlines()
+
+    return run
+
+
 def test_runs_with_this_interpreter_and_the_profile_s_parameters(compendium, notebook, monkeypatch):
     """A rival kernel of the same name in the user's folder must not win."""
     rival = compendium / "jupyter" / "kernels" / "python3"
@@ -41,10 +52,9 @@ def test_runs_with_this_interpreter_and_the_profile_s_parameters(compendium, not
     assert (compendium / "seen.txt").read_text() == f"5 smoke {sys.executable} {compendium}"
 
 
-def test_a_failure_keeps_its_report_and_ends_with_the_error(compendium, notebook, capsys):
+def test_a_failure_keeps_its_report_and_ends_with_the_error(compendium, notebook, fails):
     notebook("raise ValueError('the reason')")
-    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
-    *trace, sentence = capsys.readouterr().err.strip().splitlines()
+    *trace, sentence = fails()
     report = "executed/smoke/10_demo.failed.ipynb"
     where = f"(traceback in {report})"
     assert sentence == f"error: 10_demo.ipynb failed in cell 2: ValueError: the reason {where}"
@@ -64,43 +74,35 @@ os.fsync = full
 book.table("second", pandas.DataFrame({"x": [2]}))"""
 
 
-def test_results_on_a_full_disk_are_named_and_none_is_half_written(compendium, notebook, capsys):
+def test_results_on_a_full_disk_are_named_and_none_is_half_written(compendium, notebook, fails):
     notebook(_FULL)
-    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
-    sentence = capsys.readouterr().err.strip().splitlines()[-1]
     results = compendium / "results" / "smoke" / "10_demo"
-    assert f"No space left on device: '{results / 'second.csv'}'; earlier results, and" in sentence
+    assert f"No space left on device: '{results / 'second.csv'}'; earlier" in fails()[-1]
     assert [path.name for path in results.iterdir()] == ["first.csv"]
 
 
-def test_a_report_on_a_full_disk_is_removed(compendium, notebook, capsys, monkeypatch):
-    import papermill
-
+def test_a_report_on_a_full_disk_is_removed(compendium, notebook, fails, monkeypatch):
     def full(source, target, **_):
         target.write_text("half of it")
         raise OSError(28, "No space left on device")
 
     notebook("pass")
-    monkeypatch.setattr(papermill, "execute_notebook", full)
-    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 5
+    monkeypatch.setattr("papermill.execute_notebook", full)
     report = compendium / "executed" / "smoke" / "10_demo.failed.ipynb"
-    assert capsys.readouterr().err.startswith(f"error: {report}: No space left on device; what")
+    assert fails(5)[0].startswith(f"error: {report}: No space left on device; what")
     assert not report.exists()
 
 
-def test_a_killed_kernel_is_told_with_the_cure(compendium, notebook, capsys):
+def test_a_killed_kernel_is_told_with_the_cure(notebook, fails):
     notebook("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
-    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
-    said = capsys.readouterr().err.strip()
-    assert "the kernel was killed, most likely because memory ran out" in said.splitlines()[-1]
+    assert "the kernel was killed, most likely because memory ran out" in fails()[-1]
 
 
-def test_a_misfit_parameter_stops_before_the_kernel(compendium, notebook, capsys, monkeypatch):
+def test_a_misfit_parameter_stops_before_the_kernel(compendium, notebook, fails, monkeypatch):
     notebook("pass")
     (compendium / "params" / "10_demo.yaml").write_text("nummer: 5\n")
     monkeypatch.setattr(runner, "execute", lambda *_: pytest.fail("the notebook was executed"))
-    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
-    assert "error: params/10_demo.yaml: unknown parameter nummer" in capsys.readouterr().err
+    assert "error: params/10_demo.yaml: unknown parameter nummer" in fails()[0]
 
 
 def test_overrides_run_into_a_folder_of_their_own(compendium, notebook, monkeypatch):

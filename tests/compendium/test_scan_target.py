@@ -34,12 +34,8 @@ def test_every_option_reaches_the_command_and_its_exit_code_comes_back(
 ):
     monkeypatch.setenv("PARAMS", "patience=7")
     options = "--classes 0-9,17 --features ball --bound '3.5' --fail-on unargmaxable=0"
-    assert (
-        command_line.main(
-            ["scan", str(model), "--out", str(tmp_path / "o"), "--arguments", options]
-        )
-        == boundary.TOO_MANY
-    )
+    command = ["scan", str(model), "--out", str(tmp_path / "o"), "--arguments", options]
+    assert command_line.main(command) == boundary.TOO_MANY
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
     assert summary["scanned"] == 11
     assert "3.5" in summary["feature_set"]
@@ -50,13 +46,16 @@ def test_every_option_reaches_the_command_and_its_exit_code_comes_back(
     assert "--bound 3.5" in values["arguments"]
 
 
-def test_what_cannot_be_scanned_runs_no_notebook(model, tmp_path, executed, capsys):
-    assert (
-        command_line.main(["scan", "absent.npz", "--out", str(tmp_path / "o")]) == boundary.REFUSED
-    )
-    assert "there is no file or folder" in capsys.readouterr().err
-    assert command_line.main(["scan", "", "--out", str(tmp_path / "o")]) == 1
-    assert "which model?" in capsys.readouterr().err
-    assert command_line.main(["scan", str(model), "--arguments", "'open"]) == 1
-    assert "cannot be read" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["absent.npz", "--out", "o"], "there is no file or folder"),
+        (["", "--out", "o"], "which model?"),
+        (["my model.npz", "--arguments", "'open"], "cannot be read"),
+    ],
+)
+def test_what_cannot_be_scanned_runs_no_notebook(model, executed, capsys, monkeypatch, words, told):
+    monkeypatch.chdir(model.parent)
+    assert command_line.main(["scan", *words]) == boundary.REFUSED
+    assert told in capsys.readouterr().err
     assert not executed

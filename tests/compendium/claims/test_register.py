@@ -41,16 +41,12 @@ def test_a_sound_claim_is_read_whole(entry, write):
         ("rule: {reason: x}", "claim.rule must not contain {'reason'}"),
         ("rule: {evidence: {not a name: x}}", "rule.evidence must not contain {'not a name'}"),
         ("rule: {evidence: {3: x}}", "rule.evidence must not contain {'3'}"),
-        ("rule: {verdicts: {not reproduced: otherwise, reproduced: high < 0}}", "last verdict"),
         ("examples: {reproduced: {gain: 0}}", "no example leads to its verdict 'not reproduced'"),
         ("examples: {reproduced: {gain: 0}}", "'reproduced': the evidence low, high, scale is"),
         ("examples: [1]", "claim.examples must be object"),
         ("examples: {reproduced: 3}", "claim.examples.reproduced cannot be validated"),
         ("examples: {holds: {gain: 0}}", "claim.examples must not contain {'holds'}"),
-        (
-            "examples: {reproduced: {gain: 0, low: -1, high: 1, scale: 3}}",
-            "its example of 'reproduced' leads to 'not reproduced'",
-        ),
+        ("examples: {reproduced: {gain: 0, low: -1, high: 1, scale: 3}}", "of 'reproduced' leads"),
     ],
 )
 def test_every_fault_of_a_claim_is_one_sentence(entry, write, change, message):

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import yaml
@@ -20,30 +22,20 @@ SOUND = {"gain": -0.2, "low": -0.3, "high": -0.1, "scale": 3}
     [
         ({}, "reproduced", ""),
         ({"high": 0.0}, "not reproduced", ""),
-        ({"scale": 2}, NOT_TESTABLE, "needs scale > 2"),
         ({"high": None}, NOT_TESTABLE, "not measured: high"),
+        ({"scale": 2}, NOT_TESTABLE, "needs scale > 2"),
+        ({"gain": 0.2}, NOT_TESTABLE, "needs gain < 0"),
+        ({"gain": -9.0}, NOT_TESTABLE, "needs gain > -5"),
     ],
 )
-def test_evidence_decides(rule, change, verdict, note):
-    found = rule.judge("x", SOUND | change)
-    assert (found.verdict, found.note) == (verdict, note)
-
-
-@pytest.mark.parametrize(
-    ("scale", "gain", "verdict", "note"),
-    [
-        (3, -0.2, "reproduced", ""),
-        (2, -0.2, NOT_TESTABLE, "needs scale > 2"),
-        (3, 0.2, NOT_TESTABLE, "needs gain < 0"),
-        (3, -9.0, NOT_TESTABLE, "needs gain > -5"),
-    ],
-)
-def test_each_of_several_conditions_gates_and_is_named(entry, scale, gain, verdict, note):
+def test_evidence_decides_where_each_of_several_conditions_holds(entry, change, verdict, note):
     entry["rule"]["adequate"] = [["scale > 2", "gain < 0"], "gain > -5"]
     rule, faults = read_rule("experiment", entry["rule"])
     assert not faults
-    found = rule.judge("x", SOUND | {"scale": scale, "gain": gain})
+    found = rule.judge("x", SOUND | change)
     assert (found.verdict, found.note) == (verdict, note)
+    one = read_rule("experiment", entry["rule"] | {"adequate": "scale > 2"})[0]
+    assert (one.judge("x", SOUND | change).verdict == verdict) == ("gain" not in note)
 
 
 def test_a_theorem_is_judged_on_stand_in_data_too(entry):
@@ -75,9 +67,8 @@ def test_the_finding_is_written_from_evidence(rule):
     ],
 )
 def test_evidence_that_does_not_fit_is_one_sentence(rule, change, message):
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
         rule.judge("x", SOUND | change)
-    assert message in str(error.value)
     assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match="low, high is missing; its rule takes gain"):
         rule.judge("x", {"gain": 1, "scale": 3})
@@ -90,7 +81,6 @@ def test_evidence_that_does_not_fit_is_one_sentence(rule, change, message):
         ("verdicts: {not reproduced: otherwise, reproduced: high < 0}", "its last verdict, and no"),
         ("verdicts: {reproduced: hihg < 0, not reproduced: otherwise}", "names hihg, which is not"),
         ("verdicts: {reproduced: high <, not reproduced: otherwise}", "does not parse"),
-        ("verdicts: {reproduced: open('x'), not reproduced: otherwise}", "which no condition may"),
         ("adequate: size > 2", "names size, which is not among its evidence"),
         ("adequate: [scale > 2, [size > 2]]", "names size, which is not among its evidence"),
         ("says: '{gian}'", "its `says` names 'gian', which is not among its evidence"),
