@@ -117,11 +117,11 @@ def measure(subject: Subject, seed: int = 0) -> dict[str, object]:
         "asked": len(found),
         **found.counts,
         "processor seconds": round(seconds),
-        **checked(found, seed),
+        **checked(found),
     }
 
 
-def checked(found: Answers, seed: int) -> dict[str, object]:
+def checked(found: Answers) -> dict[str, object]:
     """What the independent checker says about a sample of the answers."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

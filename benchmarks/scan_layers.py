@@ -15,7 +15,7 @@ then simplex gets as long to be faster, and the faster one solves the others. On
 same single thread for everything.
 
 A second anchor asks what is left when the pipeline is *batched*, as nobody published it: Braid
-Reflect for many classes in one matrix product per reflection (reflect.py), and for each class
+Reflect for many classes in one matrix product per reflection (paper001.py), and for each class
 without a win a programme of its own from 256 rivals, to which the strongest are added until it ends
 (cold: nothing is carried from class to class; one that takes longer than a programme with all rows
 counts as that, for its owner would have taken the other). Batches are a sample too; of classes that

@@ -157,8 +157,13 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
     tools = {"tools/check_evidence.py", "tools/check_ceilings.py"}
     some = "tests/bottleneck/test_refine.py tests/commands/test_ask.py"
     assert tools | set(some.split()) <= carried
-    for path in top.glob("tests/**/*.py"):
+    ours = {path.stem for path in (repository / "tools").rglob("*.py")}
+    there = {path.stem for path in top.glob("tools/**/*.py")}
+    imports = r"(?m)^\s*(?:from torture import (.+)|(?:from|import) (?:torture\.)?(\w+))"
+    for path in [*top.glob("tests/**/*.py"), *top.glob("tools/**/*.py")]:
         code = path.read_text()
+        names = set(re.findall(r"\w+", str(re.findall(imports, code))))
+        assert names & ours <= there, path.name
         assert not re.search(r"^\s*(from|import) (compendium|classroom)\b", code, re.MULTILINE), (
             path.name
         )

@@ -5,7 +5,7 @@
     scan.evidence(17)                                      # a witness, captors, a twin, or a bound
     scan.verify()                                          # every verdict again, without a solver
 
-Blocks of classes are independent. First each is searched (ascent.py) and certified (witness.py);
+Blocks of classes are independent. First each is searched (ascent.py) and certified (checker.py);
 then the classes without a witness, in new blocks, go down a table of routes (routes.py), from what
 one look at all of them has found. With ``checkpoint=folder`` a finished block is written at once
 and a killed scan goes on where it was, with the same table.

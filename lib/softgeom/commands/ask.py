@@ -2,7 +2,7 @@
 (docs/beyond.md).
 
 --among A B C            can each of these win when only these compete?
---blocked-by T              which few rivals keep T from winning?
+--blocked-by T           which few rivals keep T from winning?
 --order A B              can this be the top of everybody, in this order?
 --together A B           can these be the top, in any order? (documents that one query returns)
 --on A B                 can exactly these labels of a sigmoid layer be on? (nothing after it: none)

@@ -7,7 +7,7 @@ one upload and one download; the rows, and the region's corners, stay there.
 What a look found is certified by its own logits. A device sums in its own order, with or without
 fused multiply-add, and may flush what is below the normal range to zero; in IEEE single precision
 (no TF32, which PyTorch is told for the time of a product) each logit is then off by at most
-``gamma_{d+2} (|w||x| + |b|)`` and what underflows, the bound of witness.py. Only what that bound
+``gamma_{d+2} (|w||x| + |b|)`` and what underflows, the bound of checker.py. Only what that bound
 leaves open is multiplied again on the host, and a sample, since a device can also be broken: one
 that contradicts the host is not believed at all.
 """
