@@ -1,5 +1,7 @@
 """The explorers' formulas (JavaScript) against the library's, on random and tied inputs."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,17 @@ from softgeom.margins import scalar
 from softgeom.margins.jacobian import attend, attention_jacobian_blocks
 
 
+def state(preset: dict) -> dict:
+    """A preset without its words."""
+    return {key: value for key, value in preset.items() if key not in ("name", "note")}
+
+
 def test_attention_weights_covariances_and_determinants_agree(javascript):
     rng = np.random.default_rng(3)
+    couplings, turns = rng.normal(size=30) * 2, rng.uniform(-180, 180, size=30)
     cases = [
-        {"X": rng.normal(size=(int(rng.integers(2, 9)), 2)).tolist(), "coupling": c, "turn": angle}
-        for c, angle in zip(rng.normal(size=30) * 2, rng.uniform(-180, 180, size=30), strict=True)
+        {"X": rng.normal(size=(int(rng.integers(2, 9)), 2)).tolist(), "coupling": c, "turn": turn}
+        for c, turn in zip(couplings, turns, strict=True)
     ]
     body = """
     return argument.map(({X, coupling, turn}) => {
@@ -55,12 +63,8 @@ def test_the_drawn_curve_is_where_the_function_vanishes_and_preimages_are_counte
     body = """
     const map = ([u, v]) => [u * u * u - u, v];
     return argument.map((e) => m.countPreimages(map, e, [[-2, -2], [2, 2.01]], 56));"""
-    assert javascript("field", body, [[0.01, 0.013], [0.3, -0.4], [1.5, 0.2], [-0.9, 0.7]]) == [
-        3,
-        3,
-        1,
-        1,
-    ]
+    places = [[0.01, 0.013], [0.3, -0.4], [1.5, 0.2], [-0.9, 0.7]]
+    assert javascript("field", body, places) == [3, 3, 1, 1]
 
 
 def test_the_fold_explorer_s_moments_and_solutions_agree(javascript):
@@ -92,17 +96,13 @@ def test_the_fold_explorer_s_moments_and_solutions_agree(javascript):
 
 
 def test_fold_presets_show_what_their_names_say():
-    seen = {}
-    for preset in examples.FOLD_PRESETS:
-        explorer = FoldExplorer(**{key: preset[key] for key in ("past", "coupling", "level")})
-        seen[preset["name"]] = (len(explorer.preimages), explorer.smallest_slope)
-    counts, slopes = ({name: pair[k] for name, pair in seen.items()} for k in (0, 1))
-    assert counts["A fold: three tokens, one residual"] == 3
-    assert 0 < slopes["Two tokens, about to fold"] <= 0.5
-    assert slopes["Negative coupling: never folded"] >= 1
-    preset = next(p for p in examples.FOLD_PRESETS if p["name"] == "A token in the middle")
-    without = FoldExplorer([x for x in preset["past"] if x], coupling=preset["coupling"])
-    assert without.smallest_slope < slopes["A token in the middle"] < 0
+    seen = {preset["name"]: FoldExplorer(**state(preset)) for preset in examples.FOLD_PRESETS}
+    assert len(seen["A fold: three tokens, one residual"].preimages) == 3
+    assert 0 < seen["Two tokens, about to fold"].smallest_slope <= 0.5
+    assert seen["Negative coupling: never folded"].smallest_slope >= 1
+    whole = seen["A token in the middle"]
+    without = FoldExplorer([x for x in whole.past if x], coupling=whole.coupling)
+    assert without.smallest_slope < whole.smallest_slope < 0
 
 
 def _starts() -> list[dict]:
@@ -116,10 +116,7 @@ def _starts() -> list[dict]:
         }
         for _ in range(30)
     ]
-    presets = [
-        {key: preset[key] for key in ("Z", "alpha", "ratio", "angle")}
-        for preset in examples.HARDMAX_PRESETS
-    ]
+    presets = [state(preset) for preset in examples.HARDMAX_PRESETS]
     # The presets contain exact ties. Turned, they are ties up to rounding, which the tolerance must
     # still see.
     turn = np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]])
@@ -150,54 +147,38 @@ def test_warm_layers_agree_and_cool_down_to_hardmax(javascript):
     return argument.map(({Z, alpha, ratio, angle, temperature}) =>
       m.trajectory(Z, m.scoreMatrix(ratio, angle), alpha, 6, temperature)
         .map((state) => state.Z));"""
-    cases = [
-        case | {"temperature": T}
-        for case, T in zip(_starts()[:20], np.geomspace(0.05, 3, 20), strict=True)
-    ]
+    temperatures = np.geomspace(0.05, 3, 20)
+    cases = [c | {"temperature": T} for c, T in zip(_starts()[:20], temperatures, strict=True)]
     for case, seen in zip(cases, javascript("hardmax", body, cases), strict=True):
         explorer = HardmaxExplorer(**case, layers=6)
         np.testing.assert_allclose(seen, explorer.states, atol=1e-9)
         assert not explorer.leaders.any()
-    start = {key: examples.HARDMAX_PRESETS[0][key] for key in ("Z", "alpha", "ratio", "angle")}
-    cold, hard = (
-        HardmaxExplorer(**start, temperature=1e-3, layers=3),
-        HardmaxExplorer(**start, layers=3),
-    )
+    start = state(examples.HARDMAX_PRESETS[0]) | {"layers": 3}
+    cold, hard = HardmaxExplorer(**start, temperature=1e-3), HardmaxExplorer(**start)
     np.testing.assert_allclose(cold.states, hard.states, atol=1e-6)
 
 
 def test_attention_presets_show_what_their_names_say():
-    torn = {}
+    torn, grid = {}, itertools.product(np.linspace(-2.75, 2.75, 23), repeat=2)
+    places = list(grid)
     for preset in examples.ATTENTION_PRESETS:
-        explorer = AttentionExplorer(**{key: preset[key] for key in ("X", "coupling", "turn")})
-        past, grid = explorer.X[:-1], np.linspace(-2.75, 2.75, 23)
-        blocks = [
-            attention_jacobian_blocks(np.vstack([past, (u, v)]), explorer.M, np.eye(2))[-1]
-            for u in grid
-            for v in grid
-        ]
+        explorer = AttentionExplorer(**state(preset))
+        sequences = [np.vstack([explorer.X[:-1], place]) for place in places]
+        blocks = [attention_jacobian_blocks(X, explorer.M, np.eye(2))[-1] for X in sequences]
         torn[preset["name"]] = min(np.linalg.det(blocks))
-    assert {name for name, least in torn.items() if least < 0} == {
-        "A past that pulls apart",
-        "Two tokens: a fold",
-        "A turned coupling",
-    }
+    folding = {"A past that pulls apart", "Two tokens: a fold", "A turned coupling"}
+    assert {name for name, least in torn.items() if least < 0} == folding
     assert torn["Negative coupling: never torn"] >= 1
 
 
 def test_hardmax_presets_show_what_their_names_say():
     leaders = {}
     for preset in examples.HARDMAX_PRESETS:
-        explorer = HardmaxExplorer(
-            **{key: preset[key] for key in ("Z", "alpha", "ratio", "angle")}, layers=24
-        )
-        leaders[preset["name"]] = (np.flatnonzero(explorer.leaders) + 1).tolist()
-        at_start = [
-            i + 1
-            for i, row in enumerate(attention(explorer.Z, explorer.A))
-            if np.flatnonzero(row).tolist() == [i]
-        ]
-        assert (at_start != leaders[preset["name"]]) == (preset["name"] == "An emerging leader")
+        explorer, name = HardmaxExplorer(**state(preset), layers=24), preset["name"]
+        leaders[name] = (np.flatnonzero(explorer.leaders) + 1).tolist()
+        to_itself = (attention(explorer.Z, explorer.A) == np.eye(len(explorer.Z))).all(1)
+        at_start = (np.flatnonzero(to_itself) + 1).tolist()
+        assert (at_start != leaders[name]) == (name == "An emerging leader")
     assert leaders["Three leaders"] == [1, 2, 3]
     assert leaders["A square: four leaders"] == [1, 2, 3, 4]
     assert leaders["A stretched A changes the leaders"] == [1, 3]

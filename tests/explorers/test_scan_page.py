@@ -219,11 +219,8 @@ def test_copies_but_for_their_last_digits_are_decided(undecided, dimension, spre
 def safetensors(**tensors: tuple[str, list[int], bytes]) -> bytes:
     header, content = {}, b""
     for name, (dtype, shape, data) in tensors.items():
-        header[name] = {
-            "dtype": dtype,
-            "shape": shape,
-            "data_offsets": [len(content), len(content) + len(data)],
-        }
+        place = [len(content), len(content) + len(data)]
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": place}
         content += data
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + content
@@ -231,41 +228,25 @@ def safetensors(**tensors: tuple[str, list[int], bytes]) -> bytes:
 
 def forms(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
     """One layer in the forms in which files hold it; every number is a bfloat16 and a float16."""
-    found = {}
-    for name, write, arrays in (
-        ("plain.npz", np.savez, {"W": W, "b": b}),
-        (
-            "deflated.npz",
-            np.savez_compressed,
-            {"weight": W.astype(np.float64), "bias": b.astype(np.float64)},
-        ),
-        ("fortran.npz", np.savez, {"W": np.asfortranarray(W), "b": b}),
-        ("half.npz", np.savez, {"W": W.astype(np.float16), "b": b.astype(np.float16)}),
-        ("big_endian.npz", np.savez, {"W": W.astype(">f4"), "b": b.astype(">f4")}),
-        (
-            "columns.npz",
-            np.savez,
-            {"decoder_ff_logit_out_W": W.T, "decoder_ff_logit_out_b": b[None]},
-        ),
-        (
-            "named.npz",
-            np.savez,
-            {"W": W, "b": b, "tokens": np.array(["é", "=1", "\n", "𝕏", "＝1", *"bcdefgh"])},
-        ),
-    ):
+    found, shape = {}, [*W.shape]
+    tokens = np.array(["é", "=1", "\n", "𝕏", "＝1", *"bcdefgh"])
+    for name, arrays in {
+        "plain": {"W": W, "b": b},
+        "deflated": {"weight": W.astype(np.float64), "bias": b.astype(np.float64)},
+        "fortran": {"W": np.asfortranarray(W), "b": b},
+        "half": {"W": W.astype(np.float16), "b": b.astype(np.float16)},
+        "big_endian": {"W": W.astype(">f4"), "b": b.astype(">f4")},
+        "columns": {"decoder_ff_logit_out_W": W.T, "decoder_ff_logit_out_b": b[None]},
+        "named": {"W": W, "b": b, "tokens": tokens},
+    }.items():
         with io.BytesIO() as file:
-            write(file, **arrays)
-            found[name] = file.getvalue()
-    upper = (W.view(np.uint32) >> 16).astype("<u2")
-    found["f32.safetensors"] = safetensors(
-        **{
-            "lm_head.weight": ("F32", [*W.shape], W.tobytes()),
-            "lm_head.bias": ("F32", [len(b)], b.tobytes()),
-        }
-    )
-    found["bf16.safetensors"] = safetensors(
-        **{"lm_head.weight": ("BF16", [*W.shape], upper.tobytes())}
-    )
+            (np.savez_compressed if name == "deflated" else np.savez)(file, **arrays)
+            found[f"{name}.npz"] = file.getvalue()
+    single = {"lm_head.weight": ("F32", shape, W.tobytes())}
+    single |= {"lm_head.bias": ("F32", [len(b)], b.tobytes())}
+    upper = (W.view(np.uint32) >> 16).astype("<u2").tobytes()
+    found["f32.safetensors"] = safetensors(**single)
+    found["bf16.safetensors"] = safetensors(**{"lm_head.weight": ("BF16", shape, upper)})
     return found | onnx_files(W, b) | gguf_files(W)
 
 
@@ -291,13 +272,10 @@ def onnx_files(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
         held["first"].name = "first"
         nodes = [helper.make_node("MatMul", ["x", "first"], ["h"])]
         if name == "gemm":  # constants that are nodes
-            nodes = [
-                helper.make_node("Constant", [], [n], value=t) for n, t in held.items()
-            ] + nodes
+            nodes[:0] = [helper.make_node("Constant", [], [n], value=t) for n, t in held.items()]
             held = {}
-        nodes.append(
-            helper.make_node(kind, inputs, ["y0" if name == "matmul" else "y"], **settings)
-        )
+        last = "y0" if name == "matmul" else "y"
+        nodes.append(helper.make_node(kind, inputs, [last], **settings))
         nodes += [helper.make_node("Add", ["y0", "b"], ["y"])] if name == "matmul" else []
         ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "xy"]
         graph = helper.make_graph(nodes, name, ends[:1], ends[1:], list(held.values()))
@@ -383,26 +361,21 @@ def test_files_are_read_as_the_library_reads_them(dropped, tmp_path, name):
     assert verify_folder(tmp_path / "scan", layer).scanned + found["counts"]["undecided"] == 12
 
 
+INFINITE, HUGE = np.array([1, 2, np.inf, 4], "<f4").tobytes(), np.array([1e300, 1]).tobytes()
+WHOLE = gguf_files(np.eye(12, 2, dtype=np.float32)).values()
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
         (safetensors(W=("F32", [3, 2], bytes(8))), "the place of"),
         (safetensors(W=("I32", [3, 2], bytes(24))), "its tables are no floats: W (I32)"),
         (safetensors(W=("F32", [3, 2], bytes(24)))[:-1], "ends before the tensor"),
-        (
-            safetensors(W=("F32", [2, 2], np.array([1, 2, np.inf, 4], "<f4").tobytes())),
-            "has a NaN or infinite entry",
-        ),
-        (
-            (10**9).to_bytes(8, "little") + bytes(20),
-            "is no .npz, .safetensors, .gguf or .onnx file",
-        ),
+        (safetensors(W=("F32", [2, 2], INFINITE)), "has a NaN or infinite entry"),
+        (safetensors(W=("F64", [1, 2], HUGE)), "beyond 2^40"),
+        ((10**9).to_bytes(8, "little") + bytes(20), "is no .npz, .safetensors, .gguf or .onnx"),
         (b"GGUF" + bytes([3, 0, 0, 0]) + b"\xff" * 16, "is not a whole GGUF file"),
-        *(
-            (file[:-80], "ends before the tensor")
-            for file in gguf_files(np.eye(12, 2, dtype=np.float32)).values()
-        ),
-        (safetensors(W=("F64", [1, 2], np.array([1e300, 1]).tobytes())), "beyond 2^40"),
+        *((file[:-80], "ends before the tensor") for file in WHOLE),
     ],
 )
 def test_impossible_files_are_said_in_one_sentence(javascript, content, sentence):
