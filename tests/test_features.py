@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
-from softgeom.layer import SoftmaxLayer
 from softgeom.rounding import as_floats, exponent, norm_up, underflow
 
 BOXES = [Box(100.0), Box(100.0001), Box(2.0, low=-0.2785), Box(5.0, low=0.0)]
@@ -187,21 +185,6 @@ def test_products_that_vanish_are_not_taken_for_zero():
     most, size = box.support_bound(np.array([0.0, 1e-300]), np.zeros(2))
     assert most > 0
     assert size > 0
-
-
-@pytest.mark.parametrize(
-    "features",
-    [
-        Box((1.0, 1e-30)),
-        Ellipsoid([1e30, 1.0], radius=1e-30),
-        Ellipsoid([1.0, 0.0], [0.0, 1e-30], radius=1.0),
-    ],
-    ids=lambda f: f.describe(),
-)
-def test_a_class_that_is_ahead_where_products_vanish_is_no_captive(features):
-    """By ``1e-330``, above 0, where the second feature is positive."""
-    layer = SoftmaxLayer([[1.0, 1e-300], [1.0, 0.0]])
-    assert certify_captivity(layer, features, 0, np.array([1]), np.ones(1)) > 0
 
 
 def test_where_no_corner_of_a_box_rises_nothing_is_lost():

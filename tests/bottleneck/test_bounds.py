@@ -936,6 +936,10 @@ U = 2.0**-53
         ),
         # the shift is added
         ([[0, 0], [-1, -1], [-1, 1]], None, Ellipsoid([0.0, 1.0], [1.0, 0.0], radius=1.0)),
+        # by 1e-330: a product with the bound, the radius or the shift vanishes
+        ([[1, 1e-300], [1, 0], [1, 0]], None, Box((1.0, 1e-30))),
+        ([[1, 1e-300], [1, 0], [1, 0]], None, Ellipsoid([1e30, 1.0], radius=1e-30)),
+        ([[1, 1e-300], [1, 0], [1, 0]], None, Ellipsoid([1.0, 0.0], [0.0, 1e-30], radius=1.0)),
     ],
 )
 def test_a_class_that_wins_by_a_hair_is_no_captive(W, b, features):
@@ -1055,8 +1059,10 @@ def test_the_reach_of_a_normalisation_covers_its_roundings():
     product, d - 1 sums, a division, a difference.
     """
     ones, d = np.ones(4), 4
-    reach = Ellipsoid(3 * ones, radius=1.0, centred=True).support_bound(ones, np.zeros(4))[0]
-    assert about(reach, gamma(d + 2) * 2 * (3 + 3), gamma(d + 4) * 2 * (3 + 3))
+    for error in (0.0, 2 * rounding.gamma(d + 4)):  # of v, as large as the other roundings
+        wide = 2 * 3 * Fraction(error)
+        reach = Ellipsoid(3 * ones, radius=1.0, centred=True).support_bound(ones, error * ones)[0]
+        assert about(reach, gamma(d + 2) * 2 * (3 + 3) + wide, gamma(d + 4) * 2 * (3 + 3) + wide)
     shifted = Ellipsoid(ones[:2], -ones[:2], radius=1.0)
     most, size = shifted.support_bound(np.zeros(2), np.array([3.0, 4.0]))
     assert about(most, 5 + 7, 5 + 7)

@@ -347,7 +347,8 @@ def test_whatever_a_summary_says_of_the_layer_is_compared(out, name, value):
 
 def test_a_folder_lies_in_new_ones_and_may_be_without_its_second_table(tmp_path):
     out = tmp_path / "one" / "two"
-    write_folder(out, scan(example(), [0, 5]))
+    write_folder(out, scan(example(), [0, 5]), card="a page")
+    assert (out / "card.html").read_text() == "a page"
     (out / "verdicts.parquet").unlink(missing_ok=True)
     hashes = json.loads((out / SUMMARY).read_text())["sha256"]
     hashes.pop("verdicts.parquet", None)
