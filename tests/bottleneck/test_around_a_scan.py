@@ -86,6 +86,14 @@ def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned):
         smallest_shift(scanned, winner)
 
 
+@pytest.mark.parametrize("size", [1e-9, 1e12])
+def test_the_smallest_shift_has_the_units_of_its_layer(size):
+    """In which the solver's tolerances are nothing, or all."""
+    W = np.array([[1.0, 0], [-1, 1], [-1, -1], [0, 0]])
+    found = scan(SoftmaxLayer(W * size, np.array([0, 0, 0, -1.0]) * size))
+    assert smallest_shift(found, 3) == pytest.approx(size, rel=1e-9)
+
+
 @pytest.mark.parametrize("astray", [False, True])
 def test_the_strongest_proof_is_the_best_margin(scanned, monkeypatch, astray):
     held = scanned.counts["unargmaxable"]

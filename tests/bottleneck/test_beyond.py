@@ -40,6 +40,13 @@ def test_rank_bounds_contain_the_best_rank_of_a_dense_sample():
         assert bound_rank(layer, t).at_least <= seen
 
 
+def test_a_rank_is_no_better_than_its_point_shows_where_logits_hide_what_is_between_them():
+    """Both logits are equal in float64, in which the second class is ahead by less than a unit."""
+    layer = SoftmaxLayer([[2.0**60], [2.0**60]], [0.0, 2.0**-20])
+    bounds = bound_rank(layer, 0, Box(1.0, low=0.5))
+    assert (bounds.at_least, bounds.at_most) == (2, 2)
+
+
 def test_narrow_formats_round_to_nearest_even_and_lose_narrow_wins():
     values = np.array([1.0, 1 + 2**-9, 1 + 3 * 2**-9, -np.pi, 3e38], np.float32)
     assert round_to(np.array([1 + 2**-8], np.float32), "bfloat16")[0] == 1.0  # a tie goes to even

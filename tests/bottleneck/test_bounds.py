@@ -656,7 +656,7 @@ def test_a_logits_error_covers_its_roundings(dtype, bias):
     assert checker._error(points * 0, np.zeros(1), dtype)[0] >= (
         4 * (3 + 4) * np.finfo(dtype).tiny if not bias else 0
     )
-    doubt = Fraction(checker.rounding_slack(points[0]))
+    doubt = Fraction(float(checker._doubt(points)[0]))
     wide = Fraction(float(checker._error(points, np.zeros(1), np.float64)[0]))
     assert 4 * wide <= doubt <= 16 * wide
     look = checker.look_error(points)

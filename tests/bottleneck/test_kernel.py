@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import softgeom
 from softgeom import rounding
+from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.asking.experts import ask_experts
 from softgeom.bottleneck.ceilings import bound
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
@@ -547,6 +548,8 @@ def test_a_router_names_each_expert_once_and_its_search_ends():
     pairs = [set(pair) for pair in itertools.combinations(range(16), 2)]
     with pytest.raises(EvidenceError, match="open after 1000 branches"):
         hitting_set(pairs, 13, most=1000)
+    with pytest.raises(EvidenceError, match="too many to try"):
+        hitting_set([{n, 2000} for n in range(2000)], 1999)
     far = [set(range(60 * n, 60 * n + 60)) for n in range(10)]
     assert hitting_set(far, 9, most=1) is None  # ten disjoint ones take ten
 
@@ -745,6 +748,17 @@ def test_a_thread_whose_products_are_wrong_is_noticed(flaw, dtype, monkeypatch):
     assert rounding._multiplies_well(dtype) == (flaw is None)
 
 
+def test_what_the_caller_lets_floats_raise_changes_no_verdict():
+    rng = np.random.default_rng(0)
+    layer = SoftmaxLayer(rng.normal(size=(80, 3)) * 1e-310, rng.normal(size=80) * 1e-310)
+    with np.errstate(all="raise"):
+        found = scan(layer, features=Unbounded())
+        assert found.verify()
+        assert not found.counts["undecided"]
+        assert ask(layer, [Order([[0], [1]], rest=True)]).verify()
+        assert ceilings(layer, [0]).verify()
+
+
 @pytest.mark.parametrize("change", [{"index": 0.5}, {"margin": 2**60 + 1}, {"radius": 0}])
 def test_numbers_of_another_type_are_no_claim(change: dict[str, float]):
     layer = SoftmaxLayer([[2.0**60], [0.0]])
@@ -768,12 +782,12 @@ def test_a_point_that_float64_would_move_is_none():
     checker = Checker(SoftmaxLayer([[1.0], [0.0]]), Box(1.0))
     assert checker.margin(wins(0), np.array([1])) == pytest.approx(1)
     for point in (np.array([1 - np.longdouble(2) ** -60]), np.array([2**53 + 1]), np.array([1j])):
-        for ask in (
+        for question in (
             lambda point=point: checker.margin(wins(0), point),
             lambda point=point: checker.certify(point[None], np.array([0])),
         ):
             with pytest.raises(ValueError, match="A point"):
-                ask()
+                question()
 
 
 def test_a_point_that_its_unit_would_move_into_the_set_is_outside():

@@ -116,6 +116,14 @@ def test_a_bound_that_may_overflow_on_its_way_certifies_nothing():
         assert bound == -np.inf or Fraction(bound) <= exact_margin(layer, x * (1 - 2 * t), t)
 
 
+def test_rows_whose_products_float32_does_not_hold_get_no_directions(monkeypatch):
+    monkeypatch.setattr(partial, "FEWEST", 1000)
+    rows = np.random.default_rng(0).normal(size=(1200, 8)).astype(np.float32)
+    layer = SoftmaxLayer(rows * np.float32(1e20))
+    checker = Checker(layer, Box(100.0))
+    assert partial_look(checker, list(rows), np.arange(1200)) is None
+
+
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize(("d", "k"), [(20, 16), (3, 2)])
 def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(d, k, size):

@@ -13,12 +13,15 @@ import pytest
 
 import softgeom as sg
 from softgeom.bottleneck import Finding, Scan, Unknown, Witness, widening
+from softgeom.bottleneck.asking import find_blocking_set
+from softgeom.bottleneck.card import card
 from softgeom.bottleneck.certifying import evidence_file
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.pruning import cut, rounding_errors
 from softgeom.bottleneck.scanner import scan
 from softgeom.cli import main
 from softgeom.commands import VERBS, boundary, completion
+from softgeom.commands.answers_folder import about_blocking_set
 from softgeom.commands.explain import explanation
 from softgeom.commands.options import parse_classes
 from softgeom.commands.results import load_scan
@@ -142,9 +145,24 @@ def test_explain_names_captors_or_an_input(npz, scanned, told, refused):
     said = told("explain", npz, tokens["unargmaxable"])
     assert "weighted mean of" in said
     assert "best rank that it reaches" in said
-    assert "frees it, a smaller one does not" in said
+    assert "frees it (solved for, not proven)" in said
     assert "it wins by" in told("explain", npz, tokens["argmaxable"])
     refused("nothing", "explain", npz, "nothing")
+
+
+def test_no_sentence_says_more_than_is_proven():
+    """Numbers that the nearest three or four digits would make larger."""
+    layer = SoftmaxLayer([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]], [0.0, 0.99996, 0.0])
+    assert "by at least 0.9999\n" in str(sg.explain(layer, 0)) + "\n"
+    blocking = find_blocking_set(layer, 0, [0, 1])
+    assert about_blocking_set(blocking)[1].endswith("by at least 0.9999")
+    won = Finding(2, Witness(np.array([1.0, 0.0])), "look", 0, 0.99996, 0.49996)
+    said = "\n".join(explanation(Scan(layer, Box(1.0), [won]), 2))
+    assert "it wins by 0.9999 at" in said
+    assert "anywhere within 0.4999 of" in said
+    lost = sg.scan(layer, [0])
+    page = card(lost.table, lost.counts, "it", ceiling=lost.ceiling)
+    assert "<td>-0.9999</td>" in page
 
 
 def test_an_input_behind_a_layer_norm_is_told_without_its_mean():
@@ -236,6 +254,26 @@ def test_logits_stay_within_the_rounding_bound_and_undecided_classes_stop_a_prun
     unknown = [Finding(t, Unknown(1.0, "given up"), "programme", 0, 1.0, np.nan) for t in range(40)]
     with pytest.raises(ValueError, match="40 classes are undecided"):
         cut(Scan(layer, Box(100.0), unknown))
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "features"),
+    [
+        # beyond float32's range: the runtime sees two infinite logits, and takes the first
+        ([[9e36], [1e37], [-1e37]], [-1e34, 0, 0], Box(100.0)),
+        # below it: each product of class 0 is rounded up to the smallest number
+        ([[2.0**-149] * 10, [0.0] * 10], [0.0, 8 * 2.0**-149], Box(0.6, low=0.51)),
+        # a number that float32 does not hold, beside features that make up for it
+        ([[1e39], [-1e39], [0]], [0, 0, -1e-3], Box(1e-36)),
+    ],
+)
+def test_what_float32_cannot_hold_is_never_cut_off(W, b, features):
+    found = scan(SoftmaxLayer(np.array(W), np.array(b)), features=features)
+    assert found.verify()
+    lost = [f.index for f in found.findings if f.verdict == "unargmaxable"]
+    chosen = cut(found)
+    assert lost == chosen.close.tolist()
+    assert not len(chosen.dropped)
 
 
 def test_a_survey_walks_a_folder_and_says_what_it_could_not_read(

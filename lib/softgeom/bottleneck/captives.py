@@ -33,6 +33,7 @@ from softgeom.bottleneck.certifying.verdict import Captors, Comparisons, Witness
 from softgeom.bottleneck.problem import make_problem, proofs_of
 from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batch
 from softgeom.bottleneck.proving.lp import TOLERANCE, MarginProgramme
+from softgeom.bottleneck.scaling import in_units
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.threads import one_thread
@@ -89,7 +90,8 @@ def with_strongest_proofs(scan: Scan, classes: Iterable[int] | None = None) -> S
         start = None if first is None else first.basic
         for n, vertex in solve_batch(programme, rows, bias, itself, start):
             t = chosen[n]
-            if vertex is not None and _lead(scan, t, vertex.z).min() >= vertex.value - TOLERANCE:
+            lead = -np.inf if vertex is None else _lead(scan.layer, t, vertex.z).min()
+            if vertex is not None and lead >= vertex.value - TOLERANCE:
                 # its inverse was updated at every pivot: the weights of a fresh one prove more
                 target = np.append(rows[n].astype(np.float64), 1.0)
                 inverse = programme.invert(vertex.basic)[0]
@@ -125,29 +127,33 @@ def _demand_box(scan: Scan) -> Box:
     return scan.features
 
 
-def _lead(scan: Scan, index: int, x: Floats) -> Floats:
+def _lead(layer: SoftmaxLayer, index: int, x: Floats) -> Floats:
     """By how much the class leads each other (C,) at x; infinite for itself."""
-    W, b = scan.layer.W, scan.layer.bias.astype(np.float64)
+    W, b = layer.W, layer.bias.astype(np.float64)
     lead = (W[index].astype(np.float64) - W) @ x + b[index] - b
     lead[index] = np.inf
     return lead
 
 
 def _best_margin(scan: Scan, index: int) -> tuple[float, Captors]:
-    """The best margin of a captive over the box, and the captors that prove it."""
-    W, b = scan.layer.W.astype(np.float64), scan.layer.bias.astype(np.float64)
+    """The best margin of a captive over the box, and the captors that prove it; solved in units of
+    order one, which the solver's tolerances suppose.
+    """
+    units = in_units(scan.layer, _demand_box(scan))
+    layer, box = units.layer, units.features
+    W, b = layer.W.astype(np.float64), layer.bias.astype(np.float64)
     evidence = scan.evidence(index)
     assert isinstance(evidence, Captors)
-    programme = MarginProgramme(*_demand_box(scan).bounds(scan.layer.dimension))
+    programme = MarginProgramme(*box.bounds(layer.dimension))
     fresh = evidence.rivals
     for _ in range(_ROUNDS):
         fresh = np.setdiff1d(fresh, programme.rivals)
         programme.add(fresh, W[index] - W[fresh], b[index] - b[fresh])
         x, margin, weights = programme.solve()
-        lead = _lead(scan, index, x)
+        lead = _lead(layer, index, x)
         if lead.min() >= margin - TOLERANCE:
-            held = weights > 0
-            return float(margin), Captors(programme.rivals[held], weights[held])
+            held, best = weights > 0, float(np.ldexp(margin, units.margins))
+            return best, Captors(programme.rivals[held], weights[held])
         fresh = np.argsort(lead)[:_FRESH]
     raise RuntimeError(f"class {index}: the working set did not close in {_ROUNDS} rounds.")
 
@@ -175,15 +181,8 @@ def bound_rank(
         here = int(np.searchsorted(kept, t))
         evidence = ask(rest, [Order([[here]], rest=True)], features=features)[0].evidence
         if isinstance(evidence, Witness):
-            rank = _rank_at(layer, features, t, evidence.point)
+            rank = 1 + Checker(layer, features).ahead(t, evidence.point)
             return RankBounds(ahead + 1, rank, evidence.point)
         if not isinstance(evidence, Comparisons):
             return RankBounds(ahead + 1, layer.classes, None)
         kept, ahead = np.delete(kept, evidence.below[evidence.weights > 0]), ahead + 1
-
-
-def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[np.floating]) -> int:
-    """One more than the rivals that float64 with its rounding bounds does not put below t."""
-    checker = Checker(layer, features)
-    slack, logits = checker.rounding_slack(point), layer.logits(features.feature(point))
-    return 1 + int((np.delete(logits, t) > logits[t] - slack).sum())

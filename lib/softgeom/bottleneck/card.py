@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.verdict_table import escape_token, up
+from softgeom.bottleneck.verdict_table import at_most, escape_token, up
 
 COLOURS = {  # of each verdict, on white and on a dark page
     "argmaxable": ("#0b5394", "#7fb2e5"),
@@ -83,7 +83,7 @@ def card(
         worst = lost.head(_WORST)
         listed = zip(worst["class"], worst["token"], worst["margin"], strict=True)
         rows = _rows(
-            (_name(token), t, f"{margin:.4g}", f"{up(100 * ceiling(t))}%")
+            (_name(token), t, at_most(margin), f"{up(ceiling(t), 2)}%")
             for t, token, margin in listed
         )
         parts.append(

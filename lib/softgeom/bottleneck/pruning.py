@@ -3,13 +3,14 @@
 *Argument.* Let class t be unargmaxable with certified best margin at most -g < 0: its evidence is
 weights l >= 0 with sum 1 on its captors such that ``sum l_i (y_t(x) - y_i(x)) <= -g`` for every x
 of the feature set. A runtime computes each logit, in any order of summation, with an error of at
-most ``e_i = gamma_{d+1} (sup |w_i|.|x| + |b_i|)``. Suppose that its answer, the class of the
-largest *computed* logit, were t. Then no captor's computed logit is larger, so ``0 <= sum l_i
-(computed y_t - computed y_i) <= -g + e_t + sum l_i e_i``: a contradiction where ``g > e_t + sum l_i
-e_i``. The captors may be cut off themselves, for the argument never uses that they stay. So no
-answer of the runtime is among the classes cut off, and every answer stays. What may change are ties
-of *kept* classes that lead by less than rounding, where a narrower product may sum in another
-order.
+most ``e_i = gamma_{d+2} (sup |w_i|.|x| + |b_i|)``, numbers that it rounds among it, and what is
+lost below float32's range; a sum that may leave that range has no bound. Suppose that its answer,
+the class of the largest *computed* logit, were t. Then no captor's computed logit is larger, so ``0
+<= sum l_i (computed y_t - computed y_i) <= -g + e_t + sum l_i e_i``: a contradiction where ``g >
+e_t + sum l_i e_i``. The captors may be cut off themselves, for the argument never uses that they
+stay. So no answer of the runtime is among the classes cut off, and every answer stays. What may
+change are ties of *kept* classes that lead by less than rounding, where a narrower product may sum
+in another order.
 
 The supremum over a box of radius 100 is far from what networks compute: all features at their bound
 at once. Where features are known to be no *longer* than R (their norm, not each entry), ``|w|.|x|
@@ -26,7 +27,7 @@ from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer
-from softgeom.rounding import gamma
+from softgeom.rounding import gamma, norm_up, underflow
 
 
 @dataclass(frozen=True)
@@ -70,22 +71,28 @@ def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) ->
 def rounding_errors(
     layer: SoftmaxLayer, features: FeatureSet, longest: float | None = None
 ) -> Floats:
-    """``gamma_{d+1} (sup |w_i|.|x| + |b_i|)`` (C,): how far a float32 logit can be from the true
-    one, for features of the set of norm at most ``longest``. ValueError without bounds, or for a
+    """``gamma_{d+2} (sup |w_i|.|x| + |b_i|)`` (C,) and what underflows, infinite where a sum may
+    overflow: how far a float32 logit can be from the true one, for features of the set of norm at
+    most ``longest``. ValueError without bounds, or for a
     norm that is no positive number.
     """
-    W = np.abs(layer.W.astype(np.float64))
+    W, root = np.abs(layer.W.astype(np.float64)), layer.dimension**0.5
+    b = np.abs(layer.bias.astype(np.float64))
     if longest is not None and not (np.isfinite(longest) and longest > 0):
         raise ValueError(f"the longest feature vector must have a positive norm, not {longest}.")
-    within = np.inf if longest is None else longest * np.linalg.norm(W, axis=1)
+    norms = norm_up(W)
+    within, far = (np.inf, np.inf) if longest is None else (longest * norms, longest * root)
     if isinstance(features, Box):
         low, high = features.bounds(layer.dimension)
-        largest = W @ np.maximum(np.abs(low), np.abs(high))
+        largest = W @ (most := np.maximum(np.abs(low), np.abs(high)))
+        far = min(far, float(most.sum()))
     elif isinstance(features, Ball):
-        largest = features.radius * np.linalg.norm(W, axis=1)
+        largest = features.radius * norms
+        far = min(far, features.radius * root)
     elif isinstance(features, Ellipsoid):
-        gained = np.linalg.norm(W * np.abs(features.gain), axis=1)
-        largest = W @ np.abs(features.bias) + features.radius * gained
+        gain, shift = np.abs(features.gain), np.abs(features.bias)
+        largest = W @ shift + features.radius * norm_up(W * gain)
+        far = min(far, float(shift.sum() + features.radius * norm_up(gain)))
     elif longest is not None:
         largest = np.full(layer.classes, np.inf)
     else:
@@ -93,8 +100,12 @@ def rounding_errors(
             "without bounds on the features there is none on rounding: say how long they can "
             "be, or scan a box."
         )
-    sizes = np.minimum(largest, within) + np.abs(layer.bias.astype(np.float64))
-    return gamma(layer.dimension + 1, np.float32) * sizes
+    sizes = np.minimum(largest, within) + b
+    # numbers, and products, of which nothing is left below the normal range
+    lost = underflow(1, np.float32) * (far + W.sum(axis=1))
+    lost += underflow(layer.dimension + 2, np.float32)
+    beyond = np.maximum(sizes, np.maximum(W.max(axis=1), far)) >= np.finfo(np.float32).max / 2
+    return np.where(beyond, np.inf, gamma(layer.dimension + 2, np.float32) * sizes + lost)
 
 
 def pruned(layer: SoftmaxLayer, kept: Ints) -> SoftmaxLayer:

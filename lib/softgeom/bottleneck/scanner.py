@@ -68,6 +68,7 @@ MISSED = Finding(-1, Unknown(np.inf, "not found by search"), "ascent", 0, np.inf
 SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
 
 
+@np.errstate(**QUIET)  # whatever the caller lets floats raise
 def scan(
     layer: SoftmaxLayer,
     classes: ArrayLike | None = None,

@@ -151,11 +151,21 @@ def _code(character: str) -> str:
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
-def up(value: float) -> str:
-    """Three digits, not below the value."""
-    return f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(value)):f}"
+def up(value: float, places: int = 0) -> str:
+    """Three digits, not below the value, whose point moves to the right: by 2 in a percentage."""
+    return f"{Context(prec=3, rounding=ROUND_CEILING).scaleb(Decimal(value), places):f}"
 
 
-def down(value: float) -> str:
-    """Three digits, not above the value."""
-    return f"{Context(prec=3, rounding=ROUND_FLOOR).create_decimal(Decimal(value)):f}"
+def down(value: float, places: int = 0) -> str:
+    """The same, not above the value."""
+    return f"{Context(prec=3, rounding=ROUND_FLOOR).scaleb(Decimal(value), places):f}"
+
+
+def at_most(value: float) -> str:
+    """Four digits of a bound from above, of whatever size: not below it."""
+    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(value)):g}"
+
+
+def at_least(value: float) -> str:
+    """The same of a bound from below: not above it."""
+    return f"{Context(prec=4, rounding=ROUND_FLOOR).create_decimal(Decimal(value)):g}"

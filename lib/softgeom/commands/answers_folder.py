@@ -19,7 +19,7 @@ from softgeom.bottleneck.asking.label_sets import with_threshold
 from softgeom.bottleneck.certifying.evidence_file import identity, read_head
 from softgeom.bottleneck.certifying.folder import SUMMARY
 from softgeom.bottleneck.certifying.verdict import Unknown, Witness
-from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.bottleneck.verdict_table import at_least, escape_token
 from softgeom.commands.results import check_table, named_folder
 from softgeom.layer import SoftmaxLayer
 from softgeom.writing import whole, write_text
@@ -111,7 +111,7 @@ def _sentence(layer: SoftmaxLayer, answer: Answer) -> str:
     evidence = answer.evidence
     if isinstance(evidence, Witness):
         norm = np.linalg.norm(np.asarray(evidence.point, float))
-        why = f"by {answer.margin:.3g} at features of norm {norm:.3g}"
+        why = f"by {at_least(answer.margin)} at features of norm {norm:.3g}"
     elif isinstance(evidence, Comparisons):
         share = np.asarray(evidence.weights, float)
         heaviest = np.argsort(-share, kind="stable")[:_PARTS]
@@ -138,7 +138,7 @@ def about_blocking_set(found: BlockingSet) -> list[str]:
         least = "none of them can be spared"
     return [
         f"  {name} cannot win against these {few}, and {least}: {rivals}",
-        f"  some of them always leads it by at least {max(0.0, -found.proof.margin):.3g}",
+        f"  some of them always leads it by at least {at_least(max(0.0, -found.proof.margin))}",
     ]
 
 

@@ -16,6 +16,7 @@ import io
 import os
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -169,14 +170,14 @@ def lines(found: Ceilings, at: float | None) -> list[str]:
     """What the bounds say: the lowest ceilings by name, and how many outputs reach each level."""
     lowest = [
         f"{escape_token(found.layer.token(int(found.classes[n])))}: never more than "
-        f"{up(100 * found.ceiling[n])}%, and at its point {down(100 * found.reached[n])}%"
+        f"{up(found.ceiling[n], 2)}%, and at its point {down(found.reached[n], 2)}%"
         for n in np.argsort(found.ceiling, kind="stable")[:SHOWN].tolist()
     ]
 
     def reach(level: float) -> str:
         counts = found.counts(level)
         doubt = f" ({counts['in doubt']:,} in doubt)" if counts["in doubt"] else ""
-        reached = f"{counts['reach']:,} of {len(found):,} can reach {100 * level:g}%"
+        reached = f"{counts['reach']:,} of {len(found):,} can reach {_percent(level)}"
         return f"{reached}, {counts['never']:,} never do{doubt}"
 
     return _lines(found.features, lowest, len(found), reach, at)
@@ -188,15 +189,20 @@ def lines_of_captors(found: Scan, at: float | None) -> list[str]:
     held = [f.index for f in found.findings if f.evidence.verdict in ("unargmaxable", "tied")]
     ceiling = np.array([found.ceiling(t) for t in held])
     lowest = [
-        f"{escape_token(found.layer.token(held[n]))}: never more than {up(100 * ceiling[n])}%"
+        f"{escape_token(found.layer.token(held[n]))}: never more than {up(ceiling[n], 2)}%"
         for n in np.argsort(ceiling, kind="stable")[:SHOWN].tolist()
     ]
 
     def below(level: float) -> str:
         never = f"{int((ceiling < level).sum()):,} of {len(found):,} never reach"
-        return f"{never} {100 * level:g}% by their captors alone"
+        return f"{never} {_percent(level)} by their captors alone"
 
     return _lines(found.features, lowest, len(held), below, at)
+
+
+def _percent(level: float) -> str:
+    """The level that was asked for, digit by digit: what is below it need not be below fewer."""
+    return f"{Decimal(repr(level)).scaleb(2).normalize():f}%"
 
 
 def _lines(

@@ -15,11 +15,12 @@ from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Witne
 from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
-from softgeom.bottleneck.verdict_table import down, escape_token, up
+from softgeom.bottleneck.verdict_table import at_least, down, escape_token, up
 from softgeom.bottleneck.widening import turning_bounds, widen
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.layer import Box, Unbounded
+from softgeom.rounding import norm_up
 
 _SHOWN = 12  # captors and rivals by name
 
@@ -83,6 +84,7 @@ def explain_model(model: Any, class_: int | str, **options: Unpack[asked.Options
     return Explanation(found, found[t], tuple(explanation(found, t)))
 
 
+@np.errstate(all="ignore")  # whatever the caller lets floats raise
 def explanation(found: Scan, t: int) -> list[str]:
     """What the evidence for a class says, in sentences."""
     layer, evidence = found.layer, found.evidence(t)
@@ -97,12 +99,12 @@ def explanation(found: Scan, t: int) -> list[str]:
         lines += [f"  it never wins {one.features.condition()}, proven too" for one in found.wider]
         lines += _needed_bound(found, t)
         lead = max(0.0, -finding.margin)
-        lines.append(f"  so some captor always leads it by at least {lead:.4g}")
+        lines.append(f"  so some captor always leads it by at least {at_least(lead)}")
         by_captors = found.ceiling(t)
         least = min(by_captors, float(ceilings(layer, [t], features=found.features).ceiling[0]))
         lines.append(
-            f"  and its probability never exceeds {up(100 * least)}% "
-            f"({up(100 * by_captors)}% by these captors alone)"
+            f"  and its probability never exceeds {up(least, 2)}% "
+            f"({up(by_captors, 2)}% by these captors alone)"
         )
         lines.extend(_way_out(found, t))
     elif isinstance(evidence, Twin):
@@ -117,15 +119,15 @@ def explanation(found: Scan, t: int) -> list[str]:
         rivals = [i for i in np.argsort(-logits) if i != t][:3]
         listed = ", ".join(escape_token(layer.token(int(i))) for i in rivals)
         lines.append(
-            f"  it wins by {finding.margin:.4g} at an input of norm {np.linalg.norm(x):.4g}; "
+            f"  it wins by {at_least(finding.margin)} at an input of norm {np.linalg.norm(x):.4g}; "
             f"next come {listed}"
         )
         certifier = Certifier(layer, found.features)
         _, reached = certifier.ceilings(point[None], np.array([t]), np.array([0]))
-        lines.append(f"  its probability there is at least {down(100 * reached[0])}%")
-        lines.append(f"  it still wins anywhere within {finding.radius:.4g} of that input")
+        lines.append(f"  its probability there is at least {down(reached[0], 2)}%")
+        lines.append(f"  it still wins anywhere within {at_least(finding.radius)} of that input")
     W = layer.W.astype(float)
-    norms = np.linalg.norm(W, axis=1)
+    norms = norm_up(W)  # squares of tiny rows vanish
     lines.append(
         f"  its row has norm {norms[t]:.4g}: {np.mean(norms < norms[t]):.0%} of all rows are "
         f"shorter; its bias is {float(layer.bias[t]):.4g}"
@@ -162,7 +164,7 @@ def _way_out(found: Scan, t: int) -> list[str]:
     ]
     if isinstance(found.features, Box):
         lines.append(
-            f"  a raise of its bias by more than {smallest_shift(found, t):.4g} frees it, a "
-            "smaller one does not"
+            f"  a raise of its bias by about {smallest_shift(found, t):.4g} frees it (solved for, "
+            "not proven)"
         )
     return lines

@@ -37,8 +37,9 @@ def run(options: argparse.Namespace) -> int:
     how: Any = {"method": options.method, "out": options.out}
     layer = repair_model(options.model, **how, **asked.chosen(options, asked.LayerOptions))
     print(
-        f"{options.out}: {layer.classes:,} classes, repaired by {options.method}; every "
-        "class with a row of its own can win somewhere"
+        f"{options.out}: {layer.classes:,} classes, repaired by {options.method}; but for "
+        "the rounding of its numbers, every class with a row of its own can win somewhere: "
+        "softgeom scan proves which can"
     )
     return DONE
 
@@ -50,7 +51,8 @@ def repair_model(
     out: str | Path | None = None,
     **options: Unpack[asked.LayerOptions],
 ) -> SoftmaxLayer:
-    """A layer in which every class with a row of its own can win.
+    """A layer in which every class with a row of its own can win, but for the rounding of its
+    numbers.
 
     Parameters
     ----------

@@ -103,6 +103,7 @@ class Answers:
         return cls(layer, *load_answers(path, layer))
 
 
+@np.errstate(**QUIET)  # whatever the caller lets floats raise
 def ask(
     layer: SoftmaxLayer,
     orders: Iterable[Order],

@@ -191,11 +191,15 @@ class Checker:
         # Another machine's norms are rounded otherwise, by far less than these were rounded up.
         return 0 <= radius < np.inf and Fraction(radius) * span <= margin * (1 + Fraction(1, 2**31))
 
-    def rounding_slack(self, point: NDArray[Any]) -> float:
-        """How far apart two float64 logits at one point (d,) must be to be certainly in that
-        order.
+    def ahead(self, t: int, point: NDArray[Any]) -> int:
+        """How many classes at most are level with class t or ahead of it at one point (d,): those
+        that float64 does not certainly put below it, and outside the set all others.
         """
-        return float(self._doubt(np.asarray(point)[None])[0])
+        placed = self._place(point)
+        if placed is None:
+            return self.layer.classes - 1
+        _, y, error = placed
+        return int(np.count_nonzero(y >= y[t] - 2 * error)) - 1
 
     def look_error(self, points: NDArray[Any]) -> NDArray[np.float64] | None:
         """What to take off the margins of a float32 look at these x to certify them; None where

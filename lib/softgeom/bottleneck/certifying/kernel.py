@@ -43,9 +43,11 @@ from softgeom.rounding import demand_standard_model
 
 TOGETHER = 1024  # points of one product
 MANY = 8192  # points below which whole products take less time than preparing for a part of each
+QUIET = np.errstate(all="ignore")  # whatever the caller lets floats raise
 BRANCHES = 10**6  # of a search for experts that meet all sets: 10 seconds
 
 
+@QUIET
 def certify_evidence(
     layer: SoftmaxLayer, features: FeatureSet, t: int, evidence: Evidence
 ) -> float:
@@ -85,6 +87,7 @@ def certify_evidence(
     return evidence.bound
 
 
+@QUIET
 def certify_answer(checker: Checker, order: Order, evidence: Witness | Comparisons) -> float:
     """What evidence about an order certifies: a lower bound > 0 on its margin, or an upper bound <=
     0 on the best one.
@@ -107,6 +110,7 @@ def certify_answer(checker: Checker, order: Order, evidence: Witness | Compariso
     return margin
 
 
+@QUIET
 def verify_findings(layer: SoftmaxLayer, features: FeatureSet, findings: Sequence[Finding]) -> None:
     """Check every verdict, margin and radius about classes.
 
@@ -273,6 +277,7 @@ def _complain(checker: Checker, f: Finding, name: str) -> None:
     )
 
 
+@QUIET
 def verify_answers(layer: SoftmaxLayer, features: FeatureSet, answers: Iterable[Answer]) -> None:
     """Check every verdict and margin about orders; EvidenceError at the first that is not
     proven.
@@ -354,7 +359,7 @@ def hitting_set(sets: Sequence[set[int]], size: int, most: int = BRANCHES) -> se
 
     Branches on the members of the smallest set that is not met, unless more than ``size`` of the
     sets are disjoint: each of those takes a member of its own. EvidenceError after ``most``
-    branches.
+    branches, or where they go deeper than Python does.
     """
     left = iter(range(most))
 
@@ -375,4 +380,7 @@ def hitting_set(sets: Sequence[set[int]], size: int, most: int = BRANCHES) -> se
                 return {member} | found
         return None
 
-    return meet(sets, size)
+    try:
+        return meet(sets, size)
+    except RecursionError:
+        raise EvidenceError("Which experts suffice is open: they are too many to try.") from None

@@ -116,6 +116,7 @@ def certify_by(checker: Checker, look: PartialLook, points: Singles, classes: In
     return np.where(checker.contains(points), look.margins(points, classes), -np.inf)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of a guess
 def partial_look(
     checker: Checker, points: Sequence[Array], classes: Ints, claimed: Floats | None = None
 ) -> PartialLook | None:
@@ -132,7 +133,8 @@ def partial_look(
         return None
     sample = np.linspace(0, len(points) - 1, SAMPLE).astype(np.intp)
     x, t = np.stack([points[int(n)] for n in sample]), classes[sample]
-    Q = _principal_directions(layer)
+    if (Q := _principal_directions(layer)) is None:
+        return None
     Q32, mean = Q.astype(np.float32), layer.W.mean(axis=0, dtype=np.float64).astype(np.float32)
     y = x @ Q32
     least = np.zeros(len(t)) if claimed is None else claimed[sample]
@@ -153,13 +155,17 @@ def partial_look(
     return PartialLook(layer, Q[:, :k]) if costs[k] < WORTH else None
 
 
-def _principal_directions(layer: SoftmaxLayer) -> Floats:
-    """Orthonormal directions (d, d), those along which the rows differ most first."""
+def _principal_directions(layer: SoftmaxLayer) -> Floats | None:
+    """Orthonormal directions (d, d), those along which the rows differ most first; None where
+    float32 does not hold their products.
+    """
     moments = np.zeros((layer.dimension, layer.dimension))
     mean = layer.W.mean(axis=0, dtype=np.float64)
     for start in range(0, layer.classes, ROWS):
         rows = (layer.W[start : start + ROWS] - mean).astype(np.float32)
         moments += rows.T @ rows
+    if not np.isfinite(moments).all():
+        return None
     return np.ascontiguousarray(np.linalg.eigh(moments)[1][:, ::-1])
 
 
