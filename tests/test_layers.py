@@ -69,10 +69,8 @@ def test_the_library_knows_no_folder_of_the_clone(repository):
 
 def test_the_rule_sees_through_every_form_of_import(tmp_path):
     path = tmp_path / "module.py"
-    path.write_text(
-        "import softgeom.margins\nfrom softgeom import circuits\ndef f():\n    from "
-        "softgeom.hardmax.dynamics import x\n"
-    )
+    late = "def f():\n    from softgeom.hardmax.dynamics import x\n"
+    path.write_text(f"import softgeom.margins\nfrom softgeom import circuits\n{late}")
     assert _chapters(_imports(path)) == {"margins", "circuits", "hardmax"}
 
 
@@ -109,9 +107,7 @@ print(json.dumps(found))
 
 
 def test_what_is_light_imports_nothing_heavy():
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_LIGHT],
-        input=json.dumps([*LIGHT]), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for (step, heavy), imported in zip(LIGHT.items(), json.loads(done.stdout), strict=True):
+    command = [sys.executable, "-c", RUN_LIGHT]
+    said = subprocess.check_output(command, input=json.dumps([*LIGHT]), text=True)
+    for (step, heavy), imported in zip(LIGHT.items(), json.loads(said), strict=True):
         assert not heavy & set(imported), step

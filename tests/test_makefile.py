@@ -23,10 +23,9 @@ def make(tmp_path, repository):
         os.utime(tmp_path / name, (1, 1))
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text(
-        '#!/bin/sh\nprintf "%s\\n" "$*" "$MODEL" "$OUT" "$PARAMS" "$SOFTGEOM_DATA" "$PAPER" '
-        '"$SENTENCE" "$NAME" "$ONLY" "$ARGS"\n'
-    )
+    variables = "MODEL OUT PARAMS SOFTGEOM_DATA PAPER SENTENCE NAME ONLY ARGS".split()
+    printed = " ".join(f'"${name}"' for name in variables)
+    python.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" {printed}\n')
     python.chmod(0o755)
     for stamp in (".made", ".stamp", ".light", ".test", ".lint", ".report"):
         (tmp_path / ".venv" / stamp).touch()
@@ -55,15 +54,10 @@ def test_values_arrive_as_they_were_typed(make, text):
     assert make("claims", f"ONLY={text}")[8] == text
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, "../elsewhere", "a#b", ""])
+@pytest.mark.parametrize("text", [*HOSTILE, "../elsewhere", ""])
 def test_a_profile_is_one_plain_word(make, text):
-    if text == "a#b":
-        pytest.skip("make ends a word there, and `a` is a plain one")
     (said, *_) = make("check", f"PROFILE={text}")
     assert "PROFILE must be one plain word: smoke, default, models, hour, paper, or own" in said
-
-
-def test_own_profiles_pass(make):
     assert make("check", "PROFILE=own/mine")[0] == "-m compendium check"
 
 

@@ -1,6 +1,7 @@
 """Hygiene of notebooks: no outputs, a parameters cell, fitting files, a record at the end."""
 
 import ast
+import itertools
 import json
 import re
 from pathlib import Path
@@ -23,18 +24,13 @@ def _source(cell) -> str:
     return "".join(cell["source"])
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS
-
-
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_no_outputs_and_a_portable_kernel(path):
     assert not [cell for cell in _cells(path, "code") if cell["outputs"] or cell["execution_count"]]
     metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
     assert metadata["kernelspec"]["name"] == "python3"
-    assert set(metadata) <= {"kernelspec"} | (
-        {"language_info"} if path.parent.name == "lessons" or path.stem == "start" else set()
-    )
+    more = set() if path in NOTEBOOKS else {"language_info"}
+    assert set(metadata) <= {"kernelspec"} | more
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -57,31 +53,26 @@ def test_a_notebook_with_claims_says_what_is_seen(path):
 
 def test_parameter_files_fit():
     """As `make all` asks before anything runs."""
-    assert [parameters.read(path.stem, name) for path in NOTEBOOKS for name in profiles.BUILT_IN]
+    assert NOTEBOOKS
+    for path, profile in itertools.product(NOTEBOOKS, profiles.BUILT_IN):
+        parameters.read(path.stem, profile)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_parameter_is_explained(path):
-    tagged = [
-        cell for cell in _cells(path, "code") if "parameters" in cell["metadata"].get("tags", [])
-    ]
-    assert len(tagged) == 1
-    source = _source(tagged[0])
+    code = _cells(path, "code")
+    (tagged,) = (cell for cell in code if "parameters" in cell["metadata"].get("tags", []))
+    source = _source(tagged)
     lines = ["", *source.splitlines()]
     for node in ast.parse(source).body:
-        above = lines[node.lineno - 1].strip()
-        assert above.startswith("#") or any(
-            "#" in line for line in lines[node.lineno : node.end_lineno + 1]
-        ), f"{path.stem}: parameter without a comment: {lines[node.lineno]}"
+        above, own = lines[node.lineno - 1], lines[node.lineno : node.end_lineno + 1]
+        assert above.strip().startswith("#") or "#" in "".join(own), f"no comment: {own[0]}"
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_code_is_free_of_machine_paths_and_shell(path):
-    for cell in _cells(path, "code"):
-        source = _source(cell)
-        assert not re.search(r"(?m)^\s*[!%]", source), (
-            "shell and magic commands do not run everywhere"
-        )
+    for source in map(_source, _cells(path, "code")):
+        assert not re.search(r"(?m)^\s*[!%]", source), "shell and magic do not run everywhere"
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not re.match(r"/(home|root|work|tmp|Users)/", node.value)

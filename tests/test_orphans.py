@@ -28,9 +28,7 @@ if __name__ == "__main__":
 
 def _wait(condition, seconds: float) -> bool:
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
+    while not condition() and time.monotonic() < end:
         time.sleep(0.1)
     return condition()
 
@@ -39,9 +37,8 @@ def _wait(condition, seconds: float) -> bool:
 def test_workers_end_with_their_parent(tmp_path, how):
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
-    parent = subprocess.Popen(
-        [sys.executable, str(script)], stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    apart = {"stderr": subprocess.DEVNULL, "start_new_session": True}
+    parent = subprocess.Popen([sys.executable, script], **apart)
     try:
         assert _wait(lambda: len(members(parent.pid)) >= 4, 60), "it, two workers and a tracker"
         time.sleep(1.0)  # until both have begun to sleep
@@ -107,10 +104,8 @@ def test_a_command_sees_that_the_first_make_was_gone_before_it_looked(gone):
     if gone:
         first.kill()
         first.wait()
-    environment = {**os.environ, "MAKELEVEL": "1", "SOFTGEOM_MAKE": str(first.pid)}
-    command = subprocess.Popen(
-        [sys.executable, "-c", COMMAND], env=environment, stdout=subprocess.PIPE
-    )
+    told = {"env": {**os.environ, "MAKELEVEL": "1", "SOFTGEOM_MAKE": str(first.pid)}}
+    command = subprocess.Popen([sys.executable, "-c", COMMAND], stdout=subprocess.PIPE, **told)
     try:
         assert gone or command.stdout.readline() == b"watching\n"
         assert _wait(lambda: command.poll() is not None, 20 if gone else 1) == gone

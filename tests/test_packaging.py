@@ -18,6 +18,13 @@ READER = ("lessons", "notebooks", "models", "ocr", "fast", "build")
 MAINTAINERS = set("mypy ruff playwright transformers sphinx hypothesis pytest distributed".split())
 
 
+@pytest.fixture(scope="module")
+def workflows(repository):
+    """The text of each workflow."""
+    folder = repository / ".github" / "workflows"
+    return {path.stem: path.read_text() for path in folder.glob("*.yml")}
+
+
 def _names(lock: str) -> set[str]:
     return {name.lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.MULTILINE)}
 
@@ -26,19 +33,13 @@ def _names(lock: str) -> set[str]:
 CONDA = {"torch": "pytorch", "huggingface-hub": "huggingface_hub"}
 CONDA["playwright"] = "playwright-python"
 NOT_ON_CONDA = {"gguf", "rapidocr-onnxruntime", "vadersentiment"}
+# beside the lessons: explorers and the notebooks 10 to 13, without PyTorch
+BINDER = "papermill sympy pyyaml fastjsonschema pyarrow".split()
 
 
 @pytest.mark.parametrize(
     ("file", "extras", "more"),
-    [
-        ("environment.yml", None, ()),
-        # lessons, explorers and the notebooks 10 to 13, without PyTorch
-        (
-            "binder/environment.yml",
-            ("lessons", "build"),
-            "papermill sympy pyyaml fastjsonschema pyarrow".split(),
-        ),
-    ],
+    [("environment.yml", None, ()), ("binder/environment.yml", ("lessons", "build"), BINDER)],
 )
 def test_conda_installs_what_pyproject_declares(repository, file, extras, more):
     every = packages.declared(None, repository)
@@ -59,42 +60,31 @@ def test_every_dependency_is_locked_and_explained(repository):
     assert set(packages.declared(None, repository)) - set(packages.OUTSIDE_THE_LOCK) <= _names(lock)
     assert "://" not in lock  # the index is the user's choice
     page = (repository / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
-    unexplained = {name for name in packages.declared(None, repository) if f"`{name}`" not in page}
-    assert not unexplained
+    assert not {name for name in packages.declared(None, repository) if f"`{name}`" not in page}
 
 
 def test_a_reader_gets_no_maintainers_tools(repository):
-    whole, light, reader = (
-        _names(packages.part(extras, repository)) for extras in ((), ("lessons",), READER)
-    )
-    assert {"numpy", "highspy", "onnx"} <= whole < light < reader
+    parts = ((), ("lessons",), READER, (*READER, "dask", "report", "test", "lint"))
+    whole, light, reader, every = (_names(packages.part(some, repository)) for some in parts)
+    assert {"numpy", "highspy", "onnx"} <= whole < light < reader < every
     assert not MAINTAINERS & reader
     assert not {"datasets", "pyarrow", "numba", "papermill", "onnxruntime"} & light
-    lock = (repository / "requirements.lock").read_text()
-    everything = packages.declared(None, repository).keys()
-    assert (
-        _names(packages.part([*READER, "dask", "report", "test", "lint"], repository))
-        == _names(lock)
-        >= everything - {"torch"}
-    )
+    assert every == _names((repository / "requirements.lock").read_text())
 
 
 def test_a_part_keeps_hashes_and_follows_what_packages_want(tmp_path):
-    (tmp_path / "pyproject.toml").write_text(
-        '[project]\ndependencies = ["a>=1"]\n[project.optional-dependencies]\nmore = '
-        '["c"]\nlost = ["z"]\n'
-    )
+    project = '[project]\ndependencies = ["a>=1"]\n[project.optional-dependencies]\n'
+    (tmp_path / "pyproject.toml").write_text(project + 'more = ["c"]\nlost = ["z"]\n')
+    marked = "b==2 ; python_version < '3.12' \\\n    --hash=sha256:bb\n"
     (tmp_path / "requirements.lock").write_text(
         "a==1 \\\n    --hash=sha256:aa\n    # via demo (pyproject.toml)\n"
-        "b==2 ; python_version < '3.12' \\\n    --hash=sha256:bb\n    # via\n    #   a\n    #   c\n"
+        f"{marked}    # via\n    #   a\n    #   c\n"
         "c==3 \\\n    --hash=sha256:cc\n    # via demo (pyproject.toml)\n"
         "d==4 \\\n    --hash=sha256:dd\n    # via c\n"
     )
     assert _names(packages.part([], tmp_path)) == {"a", "b"}
     assert _names(packages.part(["more"], tmp_path)) == {"a", "b", "c", "d"}
-    assert "b==2 ; python_version < '3.12' \\\n    --hash=sha256:bb\n" in packages.part(
-        [], tmp_path
-    )
+    assert marked in packages.part([], tmp_path)
     with pytest.raises(ValueError, match=r"requirements\.lock lacks z: run `make lock`"):
         packages.part(["lost"], tmp_path)
     with pytest.raises(ValueError, match=r"no extra none in pyproject\.toml; there are more, lost"):
@@ -105,25 +95,14 @@ def test_the_origin_of_pytorch_is_what_pip_reported(tmp_path, repository):
     assert packages.torch_origin(tmp_path) == {}
     (tmp_path / ".venv").mkdir()
     file = "torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl"
-    hashes = {"archive_info": {"hashes": {"sha256": "ab12"}}}
+    where = {"url": f"https://index.example/{file}", "archive_info": {"hashes": {"sha256": "ab"}}}
     torch, other = (
-        {
-            "metadata": {"name": name, "version": "2.13.0+cpu"},
-            "download_info": {"url": url} | hashes,
-        }
-        for name, url in (
-            ("torch", f"https://index.example/whl/{file}"),
-            ("networkx", "https://index.example/n.whl"),
-        )
+        {"metadata": {"name": name, "version": "2.13.0+cpu"}, "download_info": where}
+        for name in ("torch", "networkx")
     )
     (tmp_path / ".venv" / "torch.json").write_text(json.dumps({"install": [other, torch]}))
-    found = packages.torch_origin(tmp_path)
-    assert found == {
-        "version": "2.13.0+cpu",
-        "file": "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl",
-        "sha256": "ab12",
-        "index": "index.example",
-    }
+    wheel = {"file": file.replace("%2B", "+"), "sha256": "ab", "index": "index.example"}
+    assert packages.torch_origin(tmp_path) == {"version": "2.13.0+cpu"} | wheel
     assert "--report .venv/torch.json" in (repository / "Makefile").read_text()
 
 
@@ -138,18 +117,16 @@ def test_the_index_page_has_no_relative_link(repository):
 
 def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp_path):
     """They import the library alone; a file of the clone that they name is in the archive."""
+    unmade = shutil.ignore_patterns("__pycache__")
     for name in ("lib/softgeom", "tests", "tools"):
-        shutil.copytree(
-            repository / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
+        shutil.copytree(repository / name, tmp_path / name, ignore=unmade)
     files = "pyproject.toml MANIFEST.in README.md docs/pypi.md LICENSE CITATION.cff CHANGELOG.md"
     for name in files.split():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(repository / name, tmp_path / name)
     build = "import setuptools.build_meta as build; print(build.build_sdist('dist'))"
-    name = subprocess.run(
-        [sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True, text=True
-    ).stdout
+    command = [sys.executable, "-c", build]
+    name = subprocess.check_output(command, cwd=tmp_path, stderr=subprocess.DEVNULL, text=True)
     with tarfile.open(tmp_path / "dist" / name.split()[-1]) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     (top,) = (tmp_path / "unpacked").iterdir()
@@ -164,38 +141,29 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
         code = path.read_text()
         names = set(re.findall(r"\w+", str(re.findall(imports, code))))
         assert names & ours <= there, path.name
-        assert not re.search(r"^\s*(from|import) (compendium|classroom)\b", code, re.MULTILINE), (
-            path.name
-        )
+        assert not re.search(r"(?m)^\s*(from|import) (compendium|classroom)\b", code), path.name
         assert set(re.findall(r"tools/\w+\.py", code)) <= carried, path.name
 
 
-def test_workflows_are_pinned_and_bounded(repository):
-    for path in (repository / ".github" / "workflows").glob("*.yml"):
-        text = path.read_text()
+def test_workflows_are_pinned_and_bounded(workflows):
+    for name, text in workflows.items():
         workflow = yaml.safe_load(text)
         assert workflow["permissions"] == {"contents": "read"}
-        assert all("timeout-minutes" in job for job in workflow["jobs"].values())
-        for used in re.findall(r"uses: (\S+)", text):
-            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", used), f"{used} is not pinned by its hash"
-        assert text.count("uses: ") == len(
-            re.findall(r"uses: \S+ # v\d+\.\d+\.\d+$", text, re.MULTILINE)
-        ), "no version beside it"
-        # what is released is built from nothing that another run may have left
-        assert all(
-            ("cache" in step["with"]) == (path.stem != "release")
-            for job in workflow["jobs"].values()
-            for step in job["steps"]
-            if step.get("uses", "").startswith("actions/setup-python")
-        )
+        for used in re.findall(r"uses: (.+)", text):  # a hash, and the version beside it
+            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", used), used
+        for job in workflow["jobs"].values():
+            assert "timeout-minutes" in job
+            for step in job["steps"]:
+                # what is released is built from nothing that another run may have left
+                if step.get("uses", "").startswith("actions/setup-python"):
+                    assert ("cache" in step["with"]) == (name != "release")
 
 
-def test_nothing_is_published_until_a_variable_says_where(repository):
-    text = (repository / ".github" / "workflows" / "release.yml").read_text()
-    jobs = yaml.safe_load(text)["jobs"]
+def test_nothing_is_published_until_a_variable_says_where(workflows):
+    jobs = yaml.safe_load(workflows["release"])["jobs"]
     assert jobs["publish"]["if"].startswith("vars.PUBLISH_TO == ")
     assert jobs["publish"]["needs"] == "build"
-    assert "secrets." not in text
+    assert "secrets." not in workflows["release"]
     # who builds cannot publish, who publishes runs nothing of ours
     assert not any("pypi-publish" in step.get("uses", "") for step in jobs["build"]["steps"])
     assert not any("run" in step for step in jobs["publish"]["steps"])
@@ -203,17 +171,15 @@ def test_nothing_is_published_until_a_variable_says_where(repository):
 
 def test_version_changelog_citation_and_sources_agree(repository):
     version = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["version"]
-    cited = yaml.safe_load((repository / "CITATION.cff").read_text())["version"]
-    newest = re.search(r"^## (.+)$", (repository / "CHANGELOG.md").read_text(), re.MULTILINE)
+    citation = yaml.safe_load((repository / "CITATION.cff").read_text())
+    newest = re.search(r"(?m)^## (.+)$", (repository / "CHANGELOG.md").read_text())
     released, prepared = version.removesuffix(".dev0"), version.endswith(".dev0")
-    assert cited == version
+    assert citation["version"] == version
     assert newest[1] == released + ", in preparation" * prepared
-    cited = yaml.safe_load((repository / "CITATION.cff").read_text())["references"]
-    assert len(cited) == 4
+    assert len(citation["references"]) == 4
     # Zenodo takes no release without a creator
     creators = json.loads((repository / ".zenodo.json").read_text())["creators"]
-    named = yaml.safe_load((repository / "CITATION.cff").read_text())["authors"]
-    assert creators == named
+    assert creators == citation["authors"]
 
 
 def test_the_container_follows_the_readme_and_the_cluster_the_container(repository):
@@ -233,10 +199,8 @@ def test_the_container_follows_the_readme_and_the_cluster_the_container(reposito
     service = parts["Service", "scheduler"]["spec"]
     scheduler = parts["Deployment", "scheduler"]["spec"]["template"]["metadata"]["labels"]
     assert service["selector"].items() <= scheduler.items()
-    pods = [
-        part["spec"]["template"]["spec"] for part in parts.values() if "template" in part["spec"]
-    ]
-    containers = [container for pod in pods for container in pod["containers"]]
+    pods = [part["spec"]["template"] for part in parts.values() if "template" in part["spec"]]
+    containers = [container for pod in pods for container in pod["spec"]["containers"]]
     assert len(containers) == 3
     assert all(container["image"] == "softgeom" for container in containers)
     assert f"tcp://scheduler:{service['ports'][0]['port']}" in containers[-1]["command"]

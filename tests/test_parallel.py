@@ -24,10 +24,8 @@ def test_results_keep_the_order_of_the_jobs(backend):
 
 
 def test_workers_leave_interrupts_to_the_parent():
-    assert (
-        run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky")
-        == [signal.SIG_IGN] * 2
-    )
+    found = run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky")
+    assert found == [signal.SIG_IGN] * 2
 
 
 class Sent:
@@ -143,18 +141,12 @@ def test_killed_dask_workers_lose_no_block(workers, tmp_path):
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        options = {
-            "threads_per_worker": 1,
-            "processes": True,
-            "dashboard_address": None,
-            "silence_logs": 50,
-        }
+        options = {"threads_per_worker": 1, "processes": True}
+        options |= {"dashboard_address": None, "silence_logs": 50}
         with distributed.LocalCluster(n_workers=workers, **options) as cluster:
-            jobs = [(n, str(tmp_path)) for n in range(4)]
-            address = cluster.scheduler_address
-            found = run_blocks(
-                die_once, jobs, backend="dask", address=address, shared=np.arange(4.0) ** 2
-            )
+            jobs, squares = [(n, str(tmp_path)) for n in range(4)], np.arange(4.0) ** 2
+            where = {"backend": "dask", "address": cluster.scheduler_address}
+            found = run_blocks(die_once, jobs, shared=squares, **where)
     assert found == [0, 1, 4, 9]
     assert sorted(os.listdir(tmp_path)) == ["0", "3"], "no worker was killed"
 
@@ -162,9 +154,8 @@ def test_killed_dask_workers_lose_no_block(workers, tmp_path):
 def test_a_killed_worker_is_told_with_the_cure_and_a_crash_is_none():
     with pytest.raises(LostWorkerError, match=r"memory ran out.*--jobs.*--block"):
         run_blocks(signal.raise_signal, [(signal.SIGKILL,)] * 2, n_jobs=2, backend="loky")
-    assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="loky") == [0, 10, 20, 30, 40], (
-        "the next run has workers"
-    )
+    found = run_blocks(operator.mul, JOBS, n_jobs=2, backend="loky")
+    assert found == [0, 10, 20, 30, 40], "the next run has workers"
     with pytest.raises(Exception, match="SIGSEGV") as caught:
         run_blocks(signal.raise_signal, [(signal.SIGSEGV,)] * 2, n_jobs=2, backend="loky")
     assert not isinstance(caught.value, MemoryError)

@@ -1,7 +1,5 @@
 """Progress: silent when asked, silent when short, and readable in a log when long."""
 
-import operator
-
 import pytest
 
 from softgeom import progress
@@ -23,25 +21,16 @@ def test_long_work_says_what_and_how_far(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(("n_jobs", "backend"), [(1, "loky"), (2, "threading")])
-def test_blocks_report_under_their_heading_only_when_asked(capsys, monkeypatch, n_jobs, backend):
+def test_blocks_report_only_when_asked_and_count_what_they_are_lists_of(
+    capsys, monkeypatch, n_jobs, backend
+):
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
-    jobs = [(n, 2) for n in range(3)]
-    assert run_blocks(operator.mul, jobs, n_jobs=n_jobs, backend=backend) == [0, 2, 4]
-    assert capsys.readouterr().err == ""
-    assert run_blocks(operator.mul, jobs, n_jobs=n_jobs, backend=backend, description="blocks") == [
-        0,
-        2,
-        4,
-    ]
-    assert "blocks: 100%" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("n_jobs", "backend"), [(1, "loky"), (2, "threading")])
-def test_what_jobs_are_lists_of_is_counted(capsys, monkeypatch, n_jobs, backend):
-    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
-    jobs = [([1, 2, 3],), ([4],)]
-    how = {"n_jobs": n_jobs, "backend": backend, "description": "sums", "unit": "numbers"}
+    jobs, how = [([1, 2, 3],), ([4],)], {"n_jobs": n_jobs, "backend": backend}
     assert run_blocks(sum, jobs, **how) == [6, 4]
+    assert capsys.readouterr().err == ""
+    assert run_blocks(sum, jobs, **how, description="sums") == [6, 4]
+    assert "2/2" in capsys.readouterr().err
+    assert run_blocks(sum, jobs, **how, description="sums", unit="numbers") == [6, 4]
     said = capsys.readouterr().err
-    assert "4/4" in said
-    assert "numbers/s" in said
+    for words in ("sums: 100%", "4/4", "numbers/s"):
+        assert words in said

@@ -59,30 +59,23 @@ def test_a_few_kills_lose_nothing(repository, tmp_path):
 
 def test_the_page_counts_what_the_tables_hold(tmp_path):
     """Two cases with one fault, four kills, two survivors."""
-    for folder in ("torture", "bench"):
-        (tmp_path / "results" / folder).mkdir(parents=True)
-    (tmp_path / "results/torture/hub.csv").write_text(
-        "kind,case,expected,answer,wrong,seconds,megabytes,sentence\n"
-        "a,b,ok,done,,1.5,3,\na,c,error,hangs,hangs,20.1,2,x\n"
-    )
-    (tmp_path / "results/torture/kills.csv").write_text(
-        "work,seed,round,kills,of workers,orphans,done twice,same bytes\n"
-        "scan,0,0,3,0,0,0,True\nscan,0,1,1,0,1,0,True\n"
-    )
-    (tmp_path / "results/torture/forgeries.csv").write_text(
-        "kind,tried,accepted falsehoods,refused by a,crashes of a\nraw,5,1,3,1\nhead,2,0,2,0\n"
-    )
-    (tmp_path / "results/bench/oracle.csv").write_text(
-        "feature_set,classes,false_verdicts\nbox,2,0\nball,1,1\n"
-    )
-    (tmp_path / "results/bench/mutants.csv").write_text(
-        "module,first,verdict,reason\nx/a,SURVIVED,SURVIVED,equal\nx/a,SURVIVED,SURVIVED,\n"
-        "x/a,SURVIVED,killed,\nx/b,killed,killed,\n"
-    )
-    (tmp_path / "results/bench/near_ties.csv").write_text(
-        "rounding_bounds,evidence,attempts,falsely_accepted\nas they are,weights,5,0\n"
-        "as they are,points,5,1\nall zero,weights,5,3\n"
-    )
+    tables = {
+        "torture/hub": "kind,case,expected,answer,wrong,seconds,megabytes,sentence\n"
+        "a,b,ok,done,,1.5,3,\na,c,error,hangs,hangs,20.1,2,x\n",
+        "torture/kills": "work,seed,round,kills,of workers,orphans,done twice,same bytes\n"
+        "scan,0,0,3,0,0,0,True\nscan,0,1,1,0,1,0,True\n",
+        "torture/forgeries": "kind,tried,accepted falsehoods,refused by a,crashes of a\n"
+        "raw,5,1,3,1\nhead,2,0,2,0\n",
+        "bench/oracle": "feature_set,classes,false_verdicts\nbox,2,0\nball,1,1\n",
+        "bench/mutants": "module,first,verdict,reason\nx/a,SURVIVED,SURVIVED,equal\n"
+        "x/a,SURVIVED,SURVIVED,\nx/a,SURVIVED,killed,\nx/b,killed,killed,\n",
+        "bench/near_ties": "rounding_bounds,evidence,attempts,falsely_accepted\n"
+        "as they are,weights,5,0\nas they are,points,5,1\nall zero,weights,5,3\n",
+    }
+    for name, text in tables.items():
+        path = tmp_path / "results" / f"{name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     table = fuzzers.summary(tmp_path).set_index("fuzzer")
     tried = table[["tried", "wrong"]].to_numpy().tolist()
     assert tried == [[2, 1], [4, 1], [7, 2], [3, 1], [10, 1], [4, 1]]
@@ -108,20 +101,12 @@ def test_each_mutant_breaks_one_place_under_a_name_of_its_own(repository, tmp_pa
         tool["_put_into"]([there["f"]], compile(tree, "f.py", "exec"))
         answers.add(tuple(there["f"](a, b) for a, b in ((2, 2), (0, 2), (2, 0), (1, 1))))
     assert len(answers) > 1
-    words = {"first": "SURVIVED", "reason": "", "checked": ""}
+    verdicts = ("SURVIVED", "SURVIVED", "killed", "gone")
     known = {
-        mutant.key(module): words | more
-        for mutant, more in zip(
-            found[:4],
-            (
-                {"verdict": "SURVIVED", "reason": "why", "checked": "right"},
-                {"verdict": "SURVIVED"},
-                {"verdict": "killed"},
-                {"verdict": "gone"},
-            ),
-            strict=True,
-        )
+        mutant.key(module): {"first": "SURVIVED", "verdict": verdict, "reason": "", "checked": ""}
+        for mutant, verdict in zip(found, verdicts, strict=False)
     }
+    known[found[0].key(module)] |= {"reason": "why", "checked": "right"}
     tool["_count"].__globals__["COUNTS"] = tmp_path / "counts.csv"
     tool["_count"](known, {name: [] for name in tool["MODULES"]} | {module: found})
     with (tmp_path / "counts.csv").open(encoding="utf-8", newline="") as file:
