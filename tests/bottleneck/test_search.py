@@ -290,7 +290,7 @@ def test_a_device_finds_what_numpy_finds(features, monkeypatch):
     pytest.importorskip("torch")
     from softgeom.bottleneck.searching import device
 
-    monkeypatch.setattr(device, "TILE_BYTES", 1)  # many tiles
+    monkeypatch.setattr(device, "BLOCK_BYTES", 1)  # many tiles
     problem = make_problem(uniform_layer(700, 3, seed=1), features)
     classes = np.arange(0, 700, 5)
     on = device.Device(problem, "cpu")
@@ -321,7 +321,7 @@ def test_a_device_sends_and_waits_once_a_look_and_once_a_climb(monkeypatch):
             self.received += 1
             return super()._get(tensor)
 
-    monkeypatch.setattr(device, "TILE_BYTES", 1)  # many tiles
+    monkeypatch.setattr(device, "BLOCK_BYTES", 1)  # many tiles
     problem = make_problem(uniform_layer(700, 3, seed=1), Box(3.0, low=-0.3))
     classes, on = np.arange(0, 700, 5), Counting(problem, "cpu")
     start = np.zeros((2, 3), np.float32), np.arange(2), np.array([[2, 3], [4, 5]])

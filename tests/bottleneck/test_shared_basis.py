@@ -109,11 +109,13 @@ def test_no_class_that_can_win_is_proven(monkeypatch):
 def test_some_problems_share_no_start_and_one_that_fails_loses_nothing(monkeypatch, caplog):
     layer, classes = head()
     boxed = make_problem(layer, Box(100.0))
+    assert make_start(boxed, classes, 0) == Start(surrounds=True, basis=None)
+    monkeypatch.setattr(routes, "surround", lambda *given: {})
     assert make_start(boxed, classes, 0).basis is not None
     assert make_start(boxed, classes[: shared_basis.FEWEST - 1], 0) == Start()
     assert make_start(make_problem(layer, Unbounded()), classes, 0) == Start()
-    with monkeypatch.context() as narrow:
-        narrow.setattr(shared_basis, "MOST_FEATURES", 9)
+    with monkeypatch.context() as wide:
+        wide.setattr(shared_basis, "BLOCK_BYTES", 8 * 12 * 11**2 - 1)
         assert make_start(boxed, classes, 0) == Start()
     verdicts = scan(layer).table.verdict.tolist()
     monkeypatch.setattr(routes, "shared_basis", lambda *given: 1 // 0)
@@ -128,9 +130,10 @@ def test_blocks_share_one_start_and_prove_the_same_whatever_their_size(monkeypat
         shared_basis, "_surrounding", lambda *given: sampled.append(1) or surrounding(*given)
     )
     # the first route would prove them all
-    whole = scan(layer, without=["surround"])
+    monkeypatch.setattr(routes, "surround", lambda *given: {})
+    whole = scan(layer)
     monkeypatch.setattr(scanner, "DECIDE_TOGETHER", 16)
-    parts = scan(layer, without=["surround"])
+    parts = scan(layer)
     assert len(sampled) == 2
     # what the search finds of the others depends on its block
     proven = whole.table[whole.table.method == "together"]

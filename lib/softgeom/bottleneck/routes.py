@@ -63,7 +63,7 @@ def make_start(problem: Problem, classes: Ints, seed: int) -> Start:
     with surviving("the shared start", classes.tolist()):
         few = classes[:: len(classes) // FEWEST]
         surrounds = 2 * len(surround(problem, few, seed)) >= len(few)
-        return Start(surrounds, shared_basis(problem, classes, seed))
+        return Start(surrounds, None if surrounds else shared_basis(problem, classes, seed))
     return Start()
 
 

@@ -13,6 +13,7 @@ and a killed scan goes on where it was, with the same table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -65,7 +66,6 @@ DECIDE_TOGETHER = 256
 # pursued once proofs have taken those away
 WORTH = 0.3
 MISSED = Finding(-1, Unknown(np.inf, "not found by search"), "ascent", 0, np.inf, np.nan)
-SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
 
 
 @np.errstate(**QUIET)  # whatever the caller lets floats raise
@@ -288,7 +288,7 @@ def _certified(task: _Task, classes: Ints, found: Candidates) -> Floats:
 
     if task.device is not None and error is not None:
         claimed = np.flatnonzero(margins > 0)
-        sample = claimed[:: max(1, len(claimed) // SAMPLED)]
+        sample = claimed[:: max(1, math.isqrt(len(claimed)))]
         if not np.all(np.abs(multiply_again(sample) - margins[sample]) <= 2 * error[sample]):
             margins[:] = -np.inf
     again = np.flatnonzero((found.margin > 0) & ~(margins > 0))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from itertools import count
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,8 +32,6 @@ from softgeom.bottleneck.proving.lp import (
 )
 from softgeom.bottleneck.proving.simplex import TooLargeError
 
-ROUNDS = 200
-
 
 def decide(
     problem: Problem, checker: Checker, order: Order, z: NDArray[np.floating], known: ArrayLike = ()
@@ -45,7 +44,7 @@ def decide(
         np.asarray(known, dtype=np.intp),
         closest_pairs(order, problem.logits(z[None], np.float64)[0]),
     )
-    bound, reason, step = np.inf, f"no proof after {ROUNDS} rounds", 0
+    bound, reason = np.inf, ""
 
     def proof(pairs: Ints, candidates: Iterator[Floats]) -> tuple[Comparisons, float] | None:
         nonlocal bound
@@ -58,7 +57,7 @@ def decide(
             bound = min(bound, proven)
         return None
 
-    for step in range(1, ROUNDS + 1):
+    for step in count(1):  # each but the last has fresh comparisons
         fresh = np.setdiff1d(codes, programme.rivals)
         try:
             if len(fresh):

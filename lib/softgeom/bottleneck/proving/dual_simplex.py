@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 from softgeom.arrays import Bools, Floats, Ints, Singles
 from softgeom.bottleneck.proving.lp import TOLERANCE
 
-PIVOT = 1e-6  # entries of a tableau row up to this fraction are rounding, not pivots
 GROUP = 32  # classes in step: their inverses stay in the cache, and one call serves enough of them
 
 
@@ -215,7 +214,9 @@ class _Group:
         np.matmul(row.astype(np.float32), self.programme.columns32, out=alpha)
         np.negative(alpha, out=gain)  # a column that can enter has a positive one
         # without masks, which cost more than the divisions: what cannot enter gets a ratio of inf
-        np.subtract(gain, (PIVOT * np.abs(row).max(axis=1)).astype(np.float32)[:, None], out=ratio)
+        # up to the rounding of a narrow product of D + 1 terms an entry is no pivot
+        rounding = np.finfo(np.float32).eps * row.shape[1] ** 0.5 * np.abs(row).max(axis=1)
+        np.subtract(gain, rounding.astype(np.float32)[:, None], out=ratio)
         np.maximum(ratio, 0.0, out=ratio)
         with np.errstate(divide="ignore", over="ignore"):
             np.divide(np.maximum(self.reduced, 1e-12), ratio, out=ratio)

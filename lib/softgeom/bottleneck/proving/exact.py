@@ -28,9 +28,7 @@ from softgeom.bottleneck.proving.simplex import TooLargeError, best_margin
 from softgeom.bottleneck.searching.look import STRONGEST
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
-MOST_FEATURES = 32  # seconds an order there; entries of the tableau grow with the dimension
-MOST_COMPARISONS = 400  # in the working set, and looked at in fractions where floats see none
-SECONDS = 30.0
+SECONDS = 30.0  # of one order, on this thread: entries of the tableau grow with the dimension
 
 Row = list[Fraction]
 
@@ -42,14 +40,10 @@ def decide_exactly(
     or weights are fractions where floats do not do.
 
     The first working set is ``known`` (k,), comparisons as ``above * C + below``. TooLargeError if
-    there are too many features or comparisons, or it takes longer than ``SECONDS``.
+    it takes longer than ``SECONDS``.
     """
     layer, features = checker.layer, checker.features
-    if layer.dimension > MOST_FEATURES:
-        raise TooLargeError(
-            f"{layer.dimension} features, above {MOST_FEATURES}, are too many for exact arithmetic"
-        )
-    deadline = time.monotonic() + SECONDS
+    deadline = time.thread_time() + SECONDS
     working: list[int] = known.tolist()
     difference = _differences(layer, features)
     D: list[Row] = []
@@ -58,7 +52,9 @@ def decide_exactly(
         for row, constant in map(difference, working[len(D) :]):
             D.append(row)
             c.append(constant)
-        z, weights = decide_region(features, D, c, layer.b is not None, deadline - time.monotonic())
+        z, weights = decide_region(
+            features, D, c, layer.b is not None, deadline - time.thread_time()
+        )
         if z is None:
             used = [n for n, weight in enumerate(weights) if weight]
             codes = np.array([working[n] for n in used], dtype=np.intp)
@@ -73,14 +69,12 @@ def decide_exactly(
         seen, logits = set(working), checker.logits(x)
         fresh = [code for code in closest_pairs(order, logits).tolist() if code not in seen]
         if not fresh:  # rounding hides which are broken
-            near = closest_pairs(order, logits, len(seen) + MOST_COMPARISONS).tolist()
-            leads = {code: _lead(*difference(code), z) for code in near if code not in seen}
+            others = closest_pairs(order, logits, order.comparisons(layer.classes)).tolist()
+            leads = {code: _lead(*difference(code), z) for code in others if code not in seen}
             fresh = sorted((code for code in leads if leads[code] <= 0), key=leads.__getitem__)
             fresh = fresh[:STRONGEST]
-        if not fresh or len(working) + len(fresh) > MOST_COMPARISONS:
-            count = f"{len(working) + len(fresh)} comparisons"
-            limit = f"(at most {MOST_COMPARISONS})"
-            raise TooLargeError(f"{count} are too many for exact arithmetic {limit}")
+        if not fresh:
+            raise TooLargeError("in fractions a point obeys, which the checker does not see")
         working += fresh
 
 
@@ -192,7 +186,7 @@ def nearest_point(
     columns = [[*row, value] for row, value in zip(D, h, strict=True)]  # of E, (k, d + 1)
     u = [Fraction(0)] * len(D)
     passive: list[int] = []
-    deadline = time.monotonic() + seconds
+    deadline = time.thread_time() + seconds
     while True:
         residual = [-value for value in _combination(columns, u)]  # e - E u
         residual[-1] += 1
@@ -203,7 +197,7 @@ def nearest_point(
             break
         passive.append(best)
         while True:
-            if time.monotonic() > deadline:
+            if time.thread_time() > deadline:
                 raise TooLargeError(f"the exact nearest point took more than {seconds:g} s")
             s = _least_squares([columns[i] for i in passive])
             if all(value > 0 for value in s):

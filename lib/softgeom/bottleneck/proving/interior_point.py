@@ -33,9 +33,7 @@ from softgeom.bottleneck.proving.lp import CORRECTIONS, TOLERANCE
 from softgeom.bottleneck.searching.look import STRONGEST, look
 
 TOGETHER = 64  # classes that look together: each holds its rivals' rows, a few megabytes
-STEPS = 80  # of one class, over all rounds
 FRACTION_TO_BOUNDARY = 0.95  # part of the way to a face that a step goes, and where walks begin
-WAY = 2.0 ** -np.arange(6)  # parts of a walk at which everybody is looked at
 
 
 def walk_each(
@@ -67,7 +65,10 @@ def walk_each(
             walks = [walk for walk in walks if walk.beats_rivals]
             if walks:
                 which = np.array([walk.t for walk in walks])
-                far, near = np.array([walk.z for walk in walks]), _least_lead(problem, walks)
+                # who has not joined yet may be far ahead at the end of a walk: half-way back, too
+                # (in-out separation, Ben-Ameur and Neto 2007)
+                far = np.array([walk.z for walk in walks])
+                near = (far + np.array([walk.begin for walk in walks])) / 2
                 at_far, at_near = (
                     look(problem, Z, which, strongest=STRONGEST, enough=np.inf) for Z in (far, near)
                 )
@@ -83,19 +84,6 @@ def walk_each(
     return proofs_of(problem, captors), points
 
 
-def _least_lead(problem: Problem, walks: list[_Walk]) -> Floats:
-    """Points (n, D), one of each walk, where everybody's lead is least: on the way from where it
-    began to where it beats its rivals.
-
-    Who has not joined yet may be far ahead at the end of a walk (in-out separation, Ben-Ameur and
-    Neto 2007).
-    """
-    which = np.repeat([walk.t for walk in walks], len(WAY))
-    Z = np.concatenate([walk.begin + np.outer(WAY, walk.z - walk.begin) for walk in walks])
-    best = look(problem, Z, which).margin.reshape(len(walks), len(WAY)).argmax(axis=1)
-    return Z.reshape(len(walks), len(WAY), -1)[np.arange(len(walks)), best]
-
-
 class _Walk:
     """One class; slacks, multipliers (k + 2 D,): of rivals, upper and lower faces of the box."""
 
@@ -106,7 +94,7 @@ class _Walk:
         # (k, D) rows of the rivals less that of the class
         self.rivals, self.A = np.zeros(0, np.intp), np.zeros((0, self.D))
         self.captors: Captors | None = None
-        self.steps, self.dtype = 0, "float32"
+        self.dtype = "float32"
         middle, half = (self.high + self.low) / 2, FRACTION_TO_BOUNDARY * (self.high - self.low) / 2
         self.add(rivals, middle + np.clip(z.astype(np.float64) - middle, -half, half))
 
@@ -136,8 +124,7 @@ class _Walk:
 
     def run(self) -> None:
         """Walk until the class beats its rivals, is proven lost by them, or no step leads on."""
-        while self.steps < STEPS:
-            self.steps += 1
+        for _ in range(len(self.y)):  # ten or twenty do, unless rounding holds it up
             moved = self._step()
             if moved and (self.lead.max() < 0 or (self._value() > 0 and self._certify())):
                 return

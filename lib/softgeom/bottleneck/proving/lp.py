@@ -25,8 +25,6 @@ from softgeom.arrays import Array, Floats, Ints
 TOLERANCE = 1e-9
 # Newton's corrections of weights by one factorisation: each gains the digits that it has
 CORRECTIONS = 3
-# the margin asked for, relative to the size of the rows times the radius: winning is strict
-STRICT = 1e-7
 
 
 class SolverError(RuntimeError):
@@ -176,7 +174,8 @@ class NearestPointProgramme:
             top = self._h.max()
             return np.zeros(self._D.shape[1]), float(-top), (self._h == top).astype(float)
         # Without a bias the cone has no scale of its own: any positive margin may be asked for.
-        strict = size * (STRICT if self._h.any() else 1.0)
+        # With one, half of the digits: winning is strict.
+        strict = size * (np.finfo(float).eps ** 0.5 if self._h.any() else 1.0)
         E = np.vstack([self._D.T * self.radius / size, (self._h + strict) / size])
         if not np.isfinite(E).all():
             raise SolverError("the rows, biases and radius leave the range of float64")

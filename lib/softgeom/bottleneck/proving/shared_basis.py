@@ -21,11 +21,9 @@ import numpy as np
 
 from softgeom.arrays import Floats, Ints, Singles
 from softgeom.bottleneck.certifying.verdict import Captors
-from softgeom.bottleneck.problem import Points, Problem, Proofs, proofs_of
+from softgeom.bottleneck.problem import BLOCK_BYTES, Points, Problem, Proofs, proofs_of
 from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batch
 
-# pivots cost d times the shared rivals: beyond this surround.py and single programmes are as fast
-MOST_FEATURES = 256
 # classes for which finding the shared rivals pays, and that show what most of a narrow layer are;
 # so many next to the median give a basis, since the first may win
 FEWEST = 16
@@ -34,9 +32,6 @@ SHARED = 12  # shared rivals per dimension
 # power of the weights by which they are drawn: rows that matter little to the median matter to
 # others
 FLATTEN = 0.25
-# share of the open classes for which the first basis is optimal, 43% in PP-OCRv4 and .5% in a layer
-# where one programme a class is sooner done
-ALIKE = 1 / 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +58,9 @@ def shared_basis(problem: Problem, classes: Ints, seed: int = 0) -> SharedBasis 
     solved = dict(solve_batch(programme, rows[near], bias[near], itself[classes[near]]))
     vertices = [vertex for _, vertex in sorted(solved.items()) if vertex is not None]
     bases = [vertex.basic for vertex in vertices if vertex.value <= 0]
-    if not bases or programme.weights(bases[0], rows)[0].mean() < ALIKE:
+    # 43% of the open classes of PP-OCRv4 share it, and .5% in a layer where one programme a class
+    # is sooner done
+    if not bases or FEWEST * programme.weights(bases[0], rows)[0].mean() < 1:
         return None
     return SharedBasis(rivals, bases[0])
 
@@ -95,8 +92,10 @@ def _programme(problem: Problem, rivals: Ints) -> tuple[SharedProgramme, Ints]:
 
 
 def shares(problem: Problem) -> bool:
-    """Whether a layer is of the kind in which classes share a basis: homogeneous ones do not."""
-    return not problem.homogeneous and problem.dimension <= MOST_FEATURES
+    """Whether classes of a layer may share a basis: not a homogeneous one's, nor where the shared
+    rivals take more than a block of rows, since each pivot reads them all.
+    """
+    return not problem.homogeneous and 8 * SHARED * (problem.dimension + 1) ** 2 <= BLOCK_BYTES
 
 
 def _surrounding(problem: Problem, others: Ints, median: Singles, seed: int) -> Ints:

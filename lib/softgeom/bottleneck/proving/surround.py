@@ -25,13 +25,9 @@ from softgeom.bottleneck.problem import Problem, Proofs, proofs_of
 from softgeom.bottleneck.proving.lp import CORRECTIONS, TOLERANCE
 
 SAMPLE = 6  # rivals per dimension: near a cloud's centre a point lies in the hull of 3 d or so
-# few dimensions make many captives: a larger sample catches more of them (twice as many of 2,000
-# classes of 8 features, and of 4,000 of 4) and costs little
-LEAST = 400
-STEPS = 24  # of descent
+STEPS = 24  # of descent, and of conjugate gradients in a correction
 # part of a class's room that its residual may take up: another pass would hardly tighten the bound
 RESIDUAL = 0.1
-CONJUGATE = 12  # conjugate gradients of a correction
 
 
 def surround(problem: Problem, classes: Ints, seed: int = 0) -> Proofs:
@@ -41,7 +37,7 @@ def surround(problem: Problem, classes: Ints, seed: int = 0) -> Proofs:
     rng = np.random.default_rng(seed)
     d = problem.layer.dimension
     others = np.setdiff1d(np.arange(problem.classes), classes)
-    size = min(len(others), max(SAMPLE * (d + 1), LEAST))
+    size = min(len(others), SAMPLE * (d + 1))
     rivals = np.sort(rng.choice(others, size, replace=False))
     if len(rivals) < d + 1:
         return {}
@@ -112,7 +108,7 @@ def _corrections(W: Singles, own: Singles, p: Singles, precision: Singles, r: Si
 
     x, y = np.zeros_like(r), r @ precision
     s, ry = y, np.einsum("nd,nd->n", r, y)
-    for _ in range(CONJUGATE):
+    for _ in range(STEPS):
         U = lengths(s)
         Hs = U @ W - U.sum(axis=1)[:, None] * own
         step = (ry / np.maximum(np.einsum("nd,nd->n", s, Hs), np.finfo(np.float32).tiny))[:, None]

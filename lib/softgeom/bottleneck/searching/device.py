@@ -22,18 +22,17 @@ from typing import Any
 import numpy as np
 
 from softgeom.arrays import Array, Ints
-from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.problem import BLOCK_BYTES, Problem
 from softgeom.bottleneck.searching.ascent import polyak_ascent
 from softgeom.bottleneck.searching.look import Look
 
 SINGLE = ("cpu", "cuda")  # kinds of devices whose single precision is IEEE's
-TILE_BYTES = 256 * 2**20  # logits held at once: a device wants larger products than a cache does
 
 
 class Device:
     """W' and b' of a problem on a device; ``look`` and ``ascend`` as in look.py, ascent.py."""
 
-    group_bytes = TILE_BYTES
+    group_bytes = BLOCK_BYTES  # a device wants larger products than a cache does
 
     def __init__(self, problem: Problem, name: str) -> None:
         self.torch, self.place = open_device(name)
@@ -57,7 +56,7 @@ class Device:
         each = torch.arange(len(Z), device=self.place)
         own = X.new_empty(len(Z))
         logit, index = X.new_empty((len(Z), 0)), t.new_empty((len(Z), 0))
-        k, width = max(1, min(strongest, C - 1)), max(256, TILE_BYTES // (4 * max(1, len(Z))))
+        k, width = max(1, min(strongest, C - 1)), max(256, BLOCK_BYTES // (4 * max(1, len(Z))))
         with self._single_precision():
             for start in range(0, C, width):
                 Y = X @ self.W[start : start + width].float().T + self.b[start : start + width]

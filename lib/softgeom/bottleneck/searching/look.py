@@ -8,6 +8,7 @@ W.T`` looks once at everything. Logits exist a tile at a time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,6 @@ from softgeom.bottleneck.certifying.checker import TILE_BYTES
 from softgeom.bottleneck.problem import Problem
 
 STRONGEST = 64  # rivals, or comparisons, that join a programme after a look
-GROUPED = 8  # columns whose maximum is taken before the largest are picked
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,17 +94,18 @@ def _merge(
 def _largest(Y: Array, k: int) -> Ints:
     """Where the k largest entries of each row of Y (n, w) are (n, k), in any order.
 
-    Groups of columns are compared by their maxima first: the k largest entries lie in the k groups
-    with the largest maxima.
+    Groups of g columns are compared by their maxima first: the k largest entries lie in the k
+    groups with the largest maxima, so that w / g + k g entries are left, fewest where g^2 = w / k.
     """
     n, width = Y.shape
-    groups = width // GROUPED
-    if groups < 4 * k:
+    size = math.isqrt(width // k)
+    if size == 1:
         return np.argpartition(Y, width - k, axis=1)[:, -k:]
-    whole = groups * GROUPED
-    top = Y[:, :whole].reshape(n, GROUPED, groups).max(axis=1)
+    groups = width // size
+    whole = groups * size
+    top = Y[:, :whole].reshape(n, size, groups).max(axis=1)
     best = np.argpartition(top, groups - k, axis=1)[:, -k:]
-    columns = (best[:, None] + groups * np.arange(GROUPED)[:, None]).reshape(n, -1)
+    columns = (best[:, None] + groups * np.arange(size)[:, None]).reshape(n, -1)
     rest = np.broadcast_to(np.arange(whole, width), (n, width - whole))
     columns = np.concatenate([columns, rest], axis=1)
     among = _largest(np.take_along_axis(Y, columns, axis=1), k)

@@ -9,11 +9,9 @@ import numpy as np
 from softgeom.arrays import Ints
 from softgeom.bottleneck.certifying.twins import effective
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.rounding import gamma
 
 Bias = Fraction | float  # of effective rows, or as the layer has it
-
-# projections of effective rows closer than this beside their size are compared exactly
-NEAR = 1e-11
 
 
 def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int], dict[int, int]]:
@@ -64,7 +62,9 @@ def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[i
             place[start : start + 4096] = rows @ direction
             size = max(size, float(np.abs(rows).max()))
         order = np.argsort(place, kind="stable")
-        apart = np.diff(place[order]) > NEAR * size * layer.dimension
+        # centring and projecting sum d products each, of entries of this size
+        rounding = gamma(4 * layer.dimension) * size * float(np.abs(direction).sum())
+        apart = np.diff(place[order]) > 2 * rounding
     groups: list[tuple[list[int], list[Bias]]] = []
     for near in np.split(order, np.flatnonzero(apart) + 1):
         if len(near) > 1:
