@@ -11,6 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from softgeom.checkpoints import load_head, load_softmax_layer
 from softgeom.checkpoints.activation import RELU_BEHIND
 from softgeom.cli import main
+from softgeom.layer import Box
 
 node = helper.make_node
 
@@ -369,6 +370,56 @@ def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path, layer_arrays):
     np.testing.assert_array_equal(features.gain, gain)
     np.testing.assert_array_equal(features.bias, shift)
     assert "LayerNorm" in why
+
+
+NORM = 'LayerNormalization x gain > n m s; {"axis": -1}'
+
+
+@pytest.mark.parametrize(
+    ("before", "outside"),
+    [
+        pytest.param(
+            f'{NORM} \n ReduceMax n > h; {{"axes": [0], "keepdims": 1}}', True, id="maximum"
+        ),
+        pytest.param(f"{NORM} \n Identity s > h", False, id="scale of a norm"),
+        pytest.param(NORM.replace("-1", "-2") + "\n Identity n > h", True, id="two axes"),
+        pytest.param('LSTM x w r > p q h; {"hidden_size": 3}', False, id="cells of an LSTM"),
+        pytest.param(
+            'LSTM x w r > p h; {"hidden_size": 3, "activations": ["Sigmoid", "Tanh", "Relu"]}',
+            False,
+            id="LSTM behind a ReLU",
+        ),
+        pytest.param(
+            'GRU x w r > p h; {"hidden_size": 3, "activations": ["Tanh", "Tanh"]}',
+            False,
+            id="GRU whose gate is a tanh",
+        ),
+    ],
+)
+def test_what_does_not_confine_the_features_is_not_said_to(tmp_path, layer_arrays, before, outside):
+    constants = {"gain": np.ones(3, np.float32)}
+    rows = f"{before}\nMatMul h W > y"
+    path = _save(tmp_path / "m.onnx", rows, {"W": layer_arrays[0].T, **constants})
+    assert load_head(path).feature_set()[0] == Box(100.0)
+    if outside:
+        path = _save(tmp_path / "m.onnx", before, constants, outputs=("h",))
+        x = np.random.default_rng(0).standard_normal((9, 3)).astype(np.float32)
+        h = ReferenceEvaluator(str(path)).run(None, {"x": x})[0]
+        assert np.linalg.norm(h, axis=1).max() > 1.01 * np.sqrt(3)
+
+
+def test_bounds_of_features_are_not_drawn_in(tmp_path, layer_arrays):
+    for rows, constants, low in (
+        ("Clip x one six > c \n Mul c half > h", {"one": 1, "six": 6, "half": 0.5}, 0.5),
+        ("Clip x six one > c \n Mul c half > h", {"one": -1, "six": -6, "half": -0.5}, 0.5),
+        ('QuickGelu x > h; {"alpha": 0.125}', {}, -0.27846 / 0.125),
+    ):
+        numbers = {name: np.float32(value) for name, value in constants.items()}
+        path = _save(
+            tmp_path / "m.onnx", f"{rows}\nMatMul h W > y", {"W": layer_arrays[0].T, **numbers}
+        )
+        features, _ = load_head(path).feature_set()
+        assert low * (1 - 1e-3 * np.sign(low)) < features.low <= low
 
 
 W, B = np.ones((3, 7), np.float32), np.ones(7, np.float32)

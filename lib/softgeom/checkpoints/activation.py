@@ -49,14 +49,17 @@ _BY_OPERATOR = {
     "FastGelu": "GELU", "QuickGelu": "Swish", "LSTM": "LSTM", "GRU": "GRU",
 }  # fmt: skip
 # Operators that only move numbers, pick some, or average them: an interval before is an interval
-# after.
+# after. The largest of several points of an ellipsoid need lie in none.
+_MAXIMA = {"GlobalMaxPool", "MaxPool", "ReduceMax"}
 _KEEPS_INTERVAL = {
     "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout",
-    "Slice", "Gather", "GlobalAveragePool",
-    "GlobalMaxPool", "ReduceMean", "ReduceMax", "MaxPool", "DynamicQuantizeLinear",
-    "QuantizeLinear", "DequantizeLinear",
+    "Slice", "Gather", "GlobalAveragePool", "ReduceMean", *_MAXIMA,
+    "DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear",
 }  # fmt: skip
 _DEEPEST = 50  # nested Concats that are walked back through
+# what a gate of a recurrent cell, and what it lets pass, may go through to stay within 1
+_GATES = {b"sigmoid", b"hardsigmoid"}
+_WITHIN_ONE = {*_GATES, b"tanh", b"softsign"}
 _CENTRED = {
     "LayerNormalization": True, "SimplifiedLayerNormalization": False, "RMSNormalization": False,
 }  # fmt: skip
@@ -78,9 +81,9 @@ class Activation:
         """After a product with one constant, whose float32 rounding is allowed for; 1 is none."""
         if factor == 1.0:
             return self
-        factor *= 1 + 1e-6
-        low, high = sorted((self.low * factor, self.high * factor))
-        return Activation(self.name, low, high)
+        wide, near = factor * (1 + 1e-6), factor * (1 - 1e-6)
+        ends = [end * by for end in (self.low, self.high) for by in (wide, near)]
+        return Activation(self.name, min(ends), max(ends))
 
 
 def named_activation(name: str) -> Activation:
@@ -94,14 +97,18 @@ def activation_of(
     """The activation or normalisation that a value comes out of; None for another operator. What
     the parts of a Concat, ``depth`` of them deep, come out of is ``known`` once it is found.
     """
-    factor, visited, rounded = 1.0, set(), False
+    factor, visited, rounded, maximum = 1.0, set(), False, False
     while value not in visited:
         visited.add(value)
         node = graph.producer.get(value)
-        if node is None or not node.input:
+        if node is None or not node.input or value not in _told_of(node):
             return None
         if node.op_type in _BY_OPERATOR:
             found = named_activation(_BY_OPERATOR[node.op_type])
+            if node.op_type == "QuickGelu" and "alpha" in (options := attributes(node)):
+                if not (alpha := options["alpha"].f) > 0:
+                    return None
+                factor /= alpha
             # zero is a code of its own, so only that bound survives the rounding
             if rounded and found.name != "ReLU":
                 return None
@@ -112,7 +119,8 @@ def activation_of(
             clip = _clip(graph, node)
             return None if clip is None else clip.scaled(factor)
         if node.op_type in _CENTRED:
-            return _norm(graph, node, _CENTRED[node.op_type]) if factor == 1.0 else None
+            plain = factor == 1.0 and not maximum
+            return _norm(graph, node, _CENTRED[node.op_type]) if plain else None
         if node.op_type == "Concat":
             if rounded or depth == _DEEPEST:
                 return None
@@ -127,14 +135,28 @@ def activation_of(
             if constant is not None and (number := graph.constant(constant)).size == 1:
                 factor, value = factor * float(number.reshape(())), other
                 continue
-            return _written_out_norm(graph, node, None) if factor == 1.0 else None
+            plain = factor == 1.0 and not maximum
+            return _written_out_norm(graph, node, None) if plain else None
         if node.op_type == "Add":
-            return _shifted_norm(graph, node) if factor == 1.0 else None
+            return _shifted_norm(graph, node) if factor == 1.0 and not maximum else None
         if node.op_type not in _KEEPS_INTERVAL:
             return None
         rounded |= "Quantize" in node.op_type
+        maximum |= node.op_type in _MAXIMA
         value = node.input[0]
     return None
+
+
+def _told_of(node: Any) -> list[str]:
+    """The outputs of a node that the table is about: not the cells of an LSTM, the mean of a
+    normalisation, or the places of a maximum.
+    """
+    if node.op_type not in ("LSTM", "GRU"):
+        return list(node.output[:1])
+    options, each = attributes(node), 3 if node.op_type == "LSTM" else 2
+    names = [n.lower() for n in options["activations"].strings] if "activations" in options else []
+    within = _GATES.issuperset(names[::each]) and _WITHIN_ONE.issuperset(names)
+    return list(node.output[:2]) if within else []
 
 
 def _together(
@@ -199,6 +221,9 @@ def _swish_slope(graph: OnnxGraph, node: Any) -> float | None:
 
 def _norm(graph: OnnxGraph, node: Any, centred: bool) -> Activation | None:
     if len(node.input) < 2 or not graph.is_constant(node.input[1]):
+        return None
+    options = attributes(node)
+    if "axis" in options and options["axis"].i < -1:  # over more than the features
         return None
     gain = graph.constant(node.input[1]).reshape(-1)
     has_shift = len(node.input) > 2 and node.input[2] and graph.is_constant(node.input[2])
