@@ -1,7 +1,7 @@
 """Answers in a folder, the evidence for the sceptic and a table for people, which `verify_answers`
 reads back against the layer; and in lines for a terminal, the impossible first.
 
-OUT/answers.npz     orders, evidence, the layer's SHA-256 (docs/certificates.md)
+OUT/answers.npz     orders, evidence, the layer's SHA-256 (docs/certificates_of_answers.md)
 OUT/answers.csv     one row per answer, or per expert, with tokens escaped as in a scan's table
 OUT/layer.npz       on request, W and b as tools/check_evidence.py reads them
 """
