@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from compendium import parameters, profiles
+from compendium.book import parameter_defaults
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -59,9 +60,16 @@ def test_parameter_files_fit():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_parameter_is_explained(path):
+def test_every_parameter_is_explained_and_read(path):
     code = _cells(path, "code")
     (tagged,) = (cell for cell in code if "parameters" in cell["metadata"].get("tags", []))
+    rest = "\n".join(_source(cell) for cell in code if cell is not tagged)
+    read = {node.id for node in ast.walk(ast.parse(rest)) if isinstance(node, ast.Name)}
+    if "base_experiment(globals()" in rest:
+        sweep = ROOT / "lib" / "compendium" / "models" / "sweep.py"
+        read |= set(re.findall(r"\w+", sweep.read_text(encoding="utf-8")))
+    # open_book takes the profile
+    assert parameter_defaults(path).keys() <= read | {"profile"}
     source = _source(tagged)
     lines = ["", *source.splitlines()]
     for node in ast.parse(source).body:

@@ -1,4 +1,5 @@
-"""Ceilings in one ``.npz``: points, and the bounds that they prove (docs/certificates_of_answers.md).
+"""Ceilings in one ``.npz``: points, and the bounds that they prove
+(docs/certificates_of_answers.md).
 
 =============  =====  =======  =============================================================
 array          dtype  shape    rule
