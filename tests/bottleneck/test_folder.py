@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import shutil
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -275,6 +276,17 @@ def test_the_second_table_is_that_of_the_evidence(out):
     verify_folder(out, example())
 
 
+def test_a_footer_that_counts_a_row_which_no_group_holds_is_refused(out):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = out / "verdicts.parquet"
+    parquet.write_table(parquet.read_table(path)[:-1], path)
+    data, ours, more = path.read_bytes(), 2 * 60, bytes([2 * 61])  # numbers are stored doubled
+    told = (data[:n] + more + data[n + 1 :] for n, byte in enumerate(data) if byte == ours)
+    path.write_bytes(next(d for d in told if parquet.read_metadata(BytesIO(d)).num_rows == 61))
+    reseal(out, ("verdicts.parquet",))
+    refused(out, "verdicts.parquet differs from the evidence")
+
+
 def test_a_table_is_written_in_one_way(out):
     """What one programme takes for a cell, another takes for two, or for a row."""
     honest = (out / TABLE).read_bytes()
@@ -288,10 +300,11 @@ def test_a_table_is_written_in_one_way(out):
     verify_folder(out, example())
 
 
-def test_a_table_of_long_tokens_is_verified(tmp_path):
-    """Cells longer than Python's csv reads, and a megabyte of them."""
+@pytest.mark.parametrize("length", [2_500, 150_000])
+def test_a_table_of_long_tokens_is_verified(length, tmp_path):
+    """Cells longer than Python's csv reads, a megabyte of them, and 45 kB."""
     rng, layer = np.random.default_rng(0), uniform_layer(9, 2, seed=1)
-    tokens = [rng.bytes(150_000).hex() for _ in range(9)]
+    tokens = [rng.bytes(length).hex() for _ in range(9)]
     layer = SoftmaxLayer(layer.W, layer.b, tokens)
     write_folder(tmp_path, scan(layer))
     assert verify_folder(tmp_path, layer).scanned == 9
@@ -321,7 +334,9 @@ def test_a_summary_that_counts_wrongly_or_says_a_field_twice_is_refused(out):
     refused(out, "says counts")
     reseal(out, feature_set="everything")
     refused(out, "says")
-    reseal(out, classes=60)
+    reseal(out, format=0)
+    refused(out, "of another version")
+    reseal(out, format=folder.FORMAT, classes=60)
     refused(out, "speaks of 60 classes")
     reseal(out, classes=61.0)  # which Python takes for 61
     refused(out, "speaks of 61.0 classes")
