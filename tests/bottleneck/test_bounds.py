@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from definition import dot, exact, exact_logits, exact_margin, right_side
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,6 @@ from softgeom.bottleneck.certifying.hull import (
     certify_captivity,
     certify_comparisons,
     correction_bounds,
-    exact_row,
     identity_error,
     prove_comparisons,
 )
@@ -53,27 +53,18 @@ def about(bound: float, least: Fraction | int, most: Fraction | int) -> bool:
     return least <= Fraction(float(bound)) <= most * NOISE
 
 
-def exact(values) -> list:
-    """A vector or matrix of floats as fractions."""
-    array = np.asarray(values, dtype=float)
-    return (
-        [Fraction(v) for v in array.tolist()] if array.ndim == 1 else [exact(row) for row in array]
-    )
+def system(layer, features, weights, rivals=None, own=0) -> hull._System:
+    """One class against others, by default those that follow it."""
+    weights = np.asarray(weights, dtype=float)
+    rivals = np.arange(1, len(weights) + 1) if rivals is None else np.asarray(rivals)
+    return hull._System(layer, features, np.full(len(weights), own), rivals, weights)
 
 
-def integer_system(
-    seed: int, features=None, *, k: int = 5, d: int = 4, bias: bool = True
-) -> hull._System:
+def integer_system(seed: int, k: int = 5, d: int = 4) -> hull._System:
     """Class 0 below k others, weighted by eighths: nothing in it is rounded."""
     rng = np.random.default_rng(seed)
     W, b = rng.integers(-9, 10, (k + 1, d)).astype(float), rng.integers(-9, 10, k + 1).astype(float)
-    return hull._System(
-        SoftmaxLayer(W, b if bias else None),
-        features or Box(2.0),
-        np.zeros(k, int),
-        np.arange(1, k + 1),
-        rng.integers(1, 9, k) / 8,
-    )
+    return system(SoftmaxLayer(W, b), Box(2.0), rng.integers(1, 9, k) / 8)
 
 
 # ---- rounding.py
@@ -103,13 +94,13 @@ def test_a_norm_is_never_rounded_down(numbers, power):
 @SEEDS
 def test_sums_over_captors_cover_their_roundings(seed):
     """A difference of rows, a product, and k - 1 additions: k + 1 roundings."""
-    system = integer_system(seed)
-    weights, D, c = exact(system.weights), exact(system.D), exact(system.c)
-    for column, error in enumerate(system.v_error):
-        size = sum(w * abs(row[column]) for w, row in zip(weights, D, strict=True))
+    found = integer_system(seed)
+    weights, D, c = exact(found.weights), exact(found.D), exact(found.c)
+    for column, error in enumerate(found.v_error):
+        size = dot(weights, (abs(row[column]) for row in D))
         assert gamma(6) * size < Fraction(error) < gamma(8) * size * NOISE
-    size = sum(w * abs(v) for w, v in zip(weights, c, strict=True))
-    assert gamma(6) * size < Fraction(system.constant_error) < gamma(8) * size * NOISE
+    size = dot(weights, map(abs, c))
+    assert gamma(6) * size < Fraction(found.constant_error) < gamma(8) * size * NOISE
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from([0, -150, -1022, 900]))
@@ -120,23 +111,14 @@ def test_no_sum_is_further_off_than_its_bound(seed, k, power):
     W = np.ldexp(rng.normal(size=(k + 1, 3)), rng.integers(-60, 60, (k + 1, 3)) + power)
     b = np.ldexp(rng.normal(size=k + 1), rng.integers(-60, 60, k + 1) + power)
     weights = np.ldexp(rng.random(k) + 0.5, rng.integers(-1050, 0, k) * rng.integers(0, 2, k))
+    layer = SoftmaxLayer(W, b)
     with np.errstate(all="ignore"):
-        system = hull._System(
-            SoftmaxLayer(W, b), Ball(1.0), np.zeros(k, int), np.arange(1, k + 1), weights
-        )
-    unit, factors = Fraction(2) ** system.power, exact(weights)
-    own, bias = exact_row(SoftmaxLayer(W, b), 0)
-    others = [exact_row(SoftmaxLayer(W, b), i) for i in range(1, k + 1)]
-    for column in range(3):
-        v = (
-            sum(
-                w * (own[column] - row[column]) for w, (row, _) in zip(factors, others, strict=True)
-            )
-            / unit
-        )
-        assert abs(v - Fraction(float(system.v[column]))) <= Fraction(float(system.v_error[column]))
-    c = sum(w * (bias - other) for w, (_, other) in zip(factors, others, strict=True)) / unit
-    assert c <= Fraction(system.constant) + Fraction(system.constant_error)
+        found = system(layer, Ball(1.0), weights)
+    v, c = right_side(layer, 0, np.arange(1, k + 1), weights)
+    unit = Fraction(2) ** found.power
+    for true, value, error in zip(v, exact(found.v), exact(found.v_error), strict=True):
+        assert abs(true / unit - value) <= error
+    assert c / unit <= Fraction(found.constant) + Fraction(found.constant_error)
 
 
 def test_what_vanishes_below_the_normal_range_is_covered():
@@ -144,19 +126,17 @@ def test_what_vanishes_below_the_normal_range_is_covered():
     layer = SoftmaxLayer(
         np.array([[0.0, 2.0], [1.0, 2.0], [-(2.0**-700), 2.0]]), [2.0**-700, 2.0**-700, 0.0]
     )
-    system = hull._System(layer, Box(1.0), np.zeros(1, int), np.array([2]), np.array([2.0**-500]))
-    assert (system.v[0], system.constant) == (0, 0)
-    assert system.v_error[0] >= 2 * np.finfo(float).tiny
-    assert system.constant_error >= 2 * np.finfo(float).tiny
-    assert system.moves.tolist() == [True, False]
-    assert system.v_error[1] == 0  # shared by both rows: it vanishes by itself
-    shared = hull._System(layer, Box(1.0), np.zeros(2, int), np.array([1, 2]), np.ones(2))
+    one = system(layer, Box(1.0), [2.0**-500], [2])
+    assert (one.v[0], one.constant) == (0, 0)
+    assert one.v_error[0] >= 2 * TINY
+    assert one.constant_error >= 2 * TINY
+    assert one.moves.tolist() == [True, False]
+    assert one.v_error[1] == 0  # shared by both rows: it vanishes by itself
+    shared = system(layer, Box(1.0), np.ones(2))
     assert shared.moves.tolist() == [True, False]
-    assert shared.constant_error >= 2 * np.finfo(float).tiny
+    assert shared.constant_error >= 2 * TINY
     alike = SoftmaxLayer(np.vstack([layer.W, layer.W[:1]]), np.append(layer.b, 0.0))
-    beside = hull._System(
-        alike, Box(1.0), np.zeros(2, int), np.array([2, 3]), np.full(2, 2.0**-500)
-    )
+    beside = system(alike, Box(1.0), np.full(2, 2.0**-500), [2, 3])
     assert beside.moves.tolist() == [True, False]  # in one of the rows is enough
     assert about(beside.v_error[0], 4 * TINY, 4 * 5 * TINY)
     assert about(beside.constant_error, 4 * TINY, 4 * 5 * TINY)
@@ -164,24 +144,17 @@ def test_what_vanishes_below_the_normal_range_is_covered():
 
 def test_what_a_unit_does_not_hold_of_a_row_is_covered_beside_any_weight():
     """The class is ahead by 2^-995 x 1/4 at the right corner, and rows in their unit are equal."""
-    layer = SoftmaxLayer(
-        [[2.0**60, 2.0**-1015], [2.0**60, 0.0], [2.0**60, 0.0]], [-0.75 * 2.0**-995, 0.0, 0.0]
-    )
-    weights = np.array([1.0, 2.0**-100])
+    W = [[2.0**60, 2.0**-1015], [2.0**60, 0.0], [2.0**60, 0.0]]
+    layer, weights = SoftmaxLayer(W, [-0.75 * 2.0**-995, 0.0, 0.0]), np.array([1.0, 2.0**-100])
     assert certify_captivity(layer, Box(2.0**20), 0, np.array([1, 2]), weights) > 0
 
 
-def test_no_worse_biases_are_seen_at_once():
-    for biases, level in (
-        ((0.0, 0.0, 1.0), True),
-        ((0.0, -1.0, 1.0), False),
-        ((1.0, 0.0, 0.0), False),
-    ):
-        layer = SoftmaxLayer(np.arange(3.0)[:, None], biases)
-        assert (
-            hull._System(layer, Box(1.0), np.zeros(2, int), np.arange(1, 3), np.ones(2)).level
-            is level
-        )
+@pytest.mark.parametrize(
+    ("biases", "level"), [((0.0, 0.0, 1.0), True), ((0.0, -1.0, 1.0), False), ((1.0, 0, 0), False)]
+)
+def test_no_worse_biases_are_seen_at_once(biases, level):
+    layer = SoftmaxLayer(np.arange(3.0)[:, None], biases)
+    assert system(layer, Box(1.0), np.ones(2)).level is level
 
 
 @pytest.mark.parametrize("rows", [2.0**-300, 1.0, 2.0**300])
@@ -192,17 +165,11 @@ def test_rows_features_and_biases_are_brought_to_order_one(rows, features):
     """Also when rows and biases above are nothing beside those below, or beside some of them."""
     W, b = np.array([[3.0], [0.0], [0.0]]) * rows, np.array([5.0, 0.0, 0.0]) * rows * 2.0**90
     for above, below in (([0, 0], [1, 2]), ([1, 1], [0, 2]), ([0, 1], [2, 2])):
-        system = hull._System(
-            SoftmaxLayer(W, b), features, np.array(above), np.array(below), np.ones(2)
-        )
-        assert 2.0**-41 < abs(system.D[0, 0]) < 2.0**41
-        if features.extent == 0:
-            assert 2.0**-41 < abs(system.c[0]) < 2.0**41
-        else:
-            assert 2.0**-41 < system.features.extent < 2.0**41
-        assert Fraction(float(system.c[0])) * Fraction(2) ** system.power == Fraction(
-            b[above[0]]
-        ) - Fraction(b[below[0]])
+        found = system(SoftmaxLayer(W, b), features, np.ones(2), below, above)
+        sizes = abs(found.D[0, 0]), found.features.extent or abs(found.c[0])
+        assert all(2.0**-41 < size < 2.0**41 for size in sizes)
+        difference = Fraction(b[above[0]]) - Fraction(b[below[0]])
+        assert Fraction(float(found.c[0])) * Fraction(2) ** found.power == difference
 
 
 # ---- hull.py: the first route
@@ -215,13 +182,12 @@ def test_a_bound_covers_its_own_sum(seed, room, errors):
     """d products in the reach (each of a v that was widened), the constant, its error: d + 3
     roundings. Here all is exact but for that.
     """
-    system = integer_system(seed)
-    v, total = exact(system.v), Fraction(system.total)
-    system.v_error, system.constant_error = np.full(4, errors), errors
-    reach = 2 * sum(abs(value) + Fraction(errors) for value in v)
-    system.constant = float(room - reach - Fraction(errors))
-    size = reach + abs(Fraction(system.constant)) + Fraction(errors)
-    bound = Fraction(system.slack_bound()) * total
+    found = integer_system(seed)
+    found.v_error, found.constant_error = np.full(4, errors), errors
+    reach = 2 * sum(abs(value) + Fraction(errors) for value in exact(found.v))
+    found.constant = float(room - reach - Fraction(errors))
+    size = reach + abs(Fraction(found.constant)) + Fraction(errors)
+    bound = Fraction(found.slack_bound()) * Fraction(found.total)
     if room < 0:  # divided by a little more: rounded towards 0
         assert room * (1 - Fraction(1, 10**9)) <= bound < room * (1 - Fraction(1, 10**8))
     else:
@@ -229,10 +195,10 @@ def test_a_bound_covers_its_own_sum(seed, room, errors):
 
 
 def test_a_bound_covers_a_constant_that_cancels():
-    system = integer_system(0)
-    system.v, system.v_error = np.zeros(4), np.zeros(4)
-    system.constant, system.constant_error = -1.0, 1.0
-    bound = Fraction(system.slack_bound()) * Fraction(system.total)
+    found = integer_system(0)
+    found.v, found.v_error = np.zeros(4), np.zeros(4)
+    found.constant, found.constant_error = -1.0, 1.0
+    bound = Fraction(found.slack_bound()) * Fraction(found.total)
     assert about(float(bound), gamma(7) * 2, gamma(12) * 2)
 
 
@@ -248,10 +214,8 @@ def test_a_set_that_no_unit_holds_is_taken_as_it_is():
 def test_a_bound_is_in_the_units_of_the_layer(power):
     own, rivals, weights = np.full(2, 2), np.array([0, 1]), np.array([3.0, 1.0])
     for bias, best in ((-5.0, -3.0), (-2.0, 0.0), (-1.5, 0.5), (1.0, 3.0)):
-        layer = SoftmaxLayer(
-            np.ldexp([[1.0], [-1.0], [0.0]], power), np.ldexp([0.0, 0.0, bias], power)
-        )
-        given = (layer, Box(4.0), own, rivals, weights)
+        W, b = np.ldexp([[1.0], [-1.0], [0.0]], power), np.ldexp([0.0, 0.0, bias], power)
+        given = (SoftmaxLayer(W, b), Box(4.0), own, rivals, weights)
         bound = certify_comparisons(*given)
         assert best <= np.ldexp(bound, -power) < best + 1e-8
         assert (bound <= 0) == (best <= 0) == prove_comparisons(*given, bound)
@@ -290,13 +254,12 @@ def test_the_error_of_an_inverse_covers_its_roundings(seed):
     rng = np.random.default_rng(seed)
     A, R = unimodular(rng, 4)
     A_error = rng.integers(0, 9, (4, 4)) * 2.0**-50
-    least = gamma(8) + gamma(5)
-    rows = (least * Fraction(float(row)) for row in (np.abs(A) @ np.abs(R)).sum(axis=1))
-    most = (gamma(14) * Fraction(float(row)) for row in (np.abs(A) @ np.abs(R)).sum(axis=1))
-    blurred = [Fraction(float(row)) for row in (A_error @ np.abs(R)).sum(axis=1)]
-    bound = Fraction(identity_error(A, A_error, R))
-    assert max(a + e for a, e in zip(rows, blurred, strict=True)) < bound
-    assert bound < max(a + e for a, e in zip(most, blurred, strict=True)) * NOISE
+    sizes, blurred = (exact((B @ np.abs(R)).sum(axis=1)) for B in (np.abs(A), A_error))
+    least, most = (
+        max(n * size + error for size, error in zip(sizes, blurred, strict=True))
+        for n in (gamma(8) + gamma(5), gamma(14))
+    )
+    assert least < Fraction(identity_error(A, A_error, R)) < most * NOISE
 
 
 @SEEDS
@@ -304,15 +267,12 @@ def test_the_error_of_a_coarse_inverse_is_not_rounded_down(seed):
     rng = np.random.default_rng(seed)
     for size in (1e-7, 1e-2):
         A, R = rng.random((40, 40)), rng.normal(size=(40, 40)) * size
-        product = [
-            [sum(map(Fraction.__mul__, row, column)) for column in zip(*exact(R), strict=True)]
-            for row in exact(A)
-        ]
-        sums = [
-            sum(abs((i == j) - value) for j, value in enumerate(row))
-            for i, row in enumerate(product)
-        ]
-        assert max(sums) <= Fraction(identity_error(A, np.zeros((40, 40)), R)) <= max(sums) * NOISE
+        columns = exact(R.T)
+        largest = max(
+            sum(abs((i == j) - dot(row, column)) for j, column in enumerate(columns))
+            for i, row in enumerate(exact(A))
+        )
+        assert largest <= Fraction(identity_error(A, np.zeros((40, 40)), R)) <= largest * NOISE
 
 
 @SEEDS
@@ -351,19 +311,15 @@ def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch):
     """v and, after a normalisation, the rounding of the equations that it has to solve."""
     layer, weights = simplex_layer()
     calls = told(monkeypatch, hull._System, "_correction")
-    system = hull._System(layer, features, np.zeros(4, int), np.arange(1, 5), weights)
-    assert system.simplex_bound() <= 0
+    assert system(layer, features, weights).simplex_bound() <= 0
     _, E, E_error, miss = calls[0]
     assert E.shape == (4, 2 if features.own_coordinates and features.centred else 3)
     for column in range(E.shape[1]):
-        size = sum(w * abs(e) for w, e in zip(exact(weights), exact(E[:, column]), strict=True))
-        blurred = sum(w * e for w, e in zip(exact(weights), exact(E_error[:, column]), strict=True))
+        size = dot(exact(weights), exact(np.abs(E[:, column])))
+        blurred = dot(exact(weights), exact(E_error[:, column]))
         assert (blurred > 0) == features.own_coordinates
-        assert (
-            gamma(6) * size + blurred
-            < Fraction(float(miss[column]))
-            < (gamma(7) * size + blurred) * NOISE
-        )
+        least, most = gamma(6) * size + blurred, gamma(7) * size + blurred
+        assert least < Fraction(float(miss[column])) < most * NOISE
 
 
 def test_an_equation_without_error_counts_where_any_entry_is_not_zero(monkeypatch):
@@ -383,97 +339,84 @@ def test_an_equation_without_error_counts_where_any_entry_is_not_zero(monkeypatc
 def test_a_correction_is_as_large_as_the_residual_makes_it(power, monkeypatch):
     """Beside an exact inverse; weights that are smaller than their correction prove nothing."""
     layer, weights = simplex_layer()
-    system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
+    found = system(layer, Unbounded(), weights)
     miss = np.array([0.25, 1.0, 0.5]) * 2.0**power
-    delta = system._correction(system.D, np.zeros((4, 3)), miss)
-    scale = np.abs(system.D).max(axis=0)
-    A = np.vstack([-system.D.T / scale[:, None], np.ones(4)])
+    delta = found._correction(found.D, np.zeros((4, 3)), miss)
+    scale = np.abs(found.D).max(axis=0)
+    A = np.vstack([-found.D.T / scale[:, None], np.ones(4)])
     needed = np.abs(np.linalg.inv(A)).sum(axis=1) * (miss / scale).max()
     np.testing.assert_allclose(delta, needed, rtol=1e-8)
     assert (delta >= needed * (1 - 1e-12)).all()
     calls = told(monkeypatch, hull, "identity_error")
-    assert system._correction(system.D, np.full((4, 3), 2.0**-30), miss) is not None
-    np.testing.assert_array_equal(
-        calls[0][1][:3], np.broadcast_to(2.0**-30 / scale[:, None], (3, 4))
-    )
-    assert not calls[0][1][3].any()
+    assert found._correction(found.D, np.full((4, 3), 2.0**-30), miss) is not None
+    blurred = 2.0**-30 / np.append(scale, np.inf)[:, None]  # the last row is of ones
+    np.testing.assert_array_equal(calls[0][1], np.broadcast_to(blurred, (4, 4)))
 
 
 def test_too_few_captors_or_dependent_ones_make_no_simplex():
     layer, weights = simplex_layer()
-    system = hull._System(layer, Unbounded(), np.zeros(3, int), np.arange(1, 4), weights[:3])
-    assert system._correction(system.D, np.zeros((3, 3)), np.zeros(3)) is None
-    system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
-    for column in range(3):  # one that scaling has nearly lost
-        assert (
-            system._correction(
-                system.D * 2.0 ** np.where(np.arange(3) == column, -1000.0, 0),
-                np.zeros((4, 3)),
-                np.zeros(3),
-            )
-            is None
-        )
+    few, all_ = (system(layer, Unbounded(), some) for some in (weights[:3], weights))
     flat = SoftmaxLayer([[0.0, 0.0], [1.0, 1.0], [-1.0, -1.0], [2.0, 2.0]])
-    system = hull._System(
-        flat, Unbounded(), np.zeros(3, int), np.arange(1, 4), np.array([0.25, 0.5, 0.25])
-    )
-    assert system._correction(system.D, np.zeros((3, 2)), np.zeros(2)) is None
-    assert system._correction(system.D[:, :1] * 2.0**-1000, np.zeros((3, 1)), np.zeros(1)) is None
-    # could be anything
-    assert system._correction(system.D[:, :1], np.full((3, 1), 0.5), np.zeros(1)) is None
+    flat = system(flat, Unbounded(), [0.25, 0.5, 0.25])
+    lost = np.where(np.eye(3), 2.0**-1000, 1.0)  # a column that scaling has nearly lost
+    for found, E, error in (
+        (few, few.D, 0.0),
+        *((all_, all_.D * column, 0.0) for column in lost),
+        (flat, flat.D, 0.0),
+        (flat, flat.D[:, :1] * 2.0**-1000, 0.0),
+        (flat, flat.D[:, :1], 0.5),  # could be anything
+    ):
+        assert found._correction(E, np.full(E.shape, error), np.zeros(E.shape[1])) is None
 
 
 def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch):
     layer, weights = simplex_layer()
-    system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
+    found = system(layer, Unbounded(), weights)
     for factor, proven in ((0.999, True), (1.001, False)):
         for least in range(4):
             delta = weights * 0.1
             delta[least] = weights[least] * factor
             monkeypatch.setattr(hull._System, "_correction", lambda *_, delta=delta: delta)
-            assert (system.simplex_bound() <= 0) is proven
+            assert (found.simplex_bound() <= 0) is proven
 
 
 def test_constants_move_with_the_weights():
     """What correcting weights can add to the biases' sum, exactly; nothing if none is better."""
     layer, weights = simplex_layer()
     layer = SoftmaxLayer(layer.W, [1.0, 0.0, 3.0, 1.0, -1.0])
-    system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
+    held = system(layer, Unbounded(), weights)
     delta, none = np.array([1.0, 2.0, 4.0, 8.0]) / 64, np.zeros(1)
-    moved = system.constant + delta @ np.abs(system.c)
-    assert system._shifted_constant(system.c, none, delta) == moved + system.constant_error
-    other, error = system.c * 2 + 1, np.full(1, 2.0**-50)
-    found = Fraction(system._shifted_constant(other, error, delta))
+    moved = held.constant + delta @ np.abs(held.c)
+    assert held._shifted_constant(held.c, none, delta) == moved + held.constant_error
+    other, error = held.c * 2 + 1, np.full(1, 2.0**-50)
+    found = Fraction(held._shifted_constant(other, error, delta))
     plain = sum(exact(weights * other)) + sum(exact(delta * np.abs(other)))
     size = sum(exact((weights + delta) * np.abs(other)))
-    blurred = sum(exact(weights + delta)) * Fraction(2.0**-50) + Fraction(system.constant_error)
+    blurred = sum(exact(weights + delta)) * Fraction(2.0**-50) + Fraction(held.constant_error)
     for n, sign in ((7, 1), (9, -1)):
         assert sign * (found - plain - blurred - gamma(n) * size) > 0
-    system.level = True
-    assert system._shifted_constant(system.c, none, delta) == 0
-    assert system._shifted_constant(other, none, delta) == 0
-    assert system._shifted_constant(other, error, delta) > 0
-    assert system._shifted_constant(other, error * [0, 1, 0, 0], delta) > 0
-    assert system._shifted_constant(system.c - 50, none, delta) < -38
+    held.level = True
+    assert held._shifted_constant(held.c, none, delta) == 0
+    assert held._shifted_constant(other, none, delta) == 0
+    assert held._shifted_constant(other, error, delta) > 0
+    assert held._shifted_constant(other, error * [0, 1, 0, 0], delta) > 0
+    assert held._shifted_constant(held.c - 50, none, delta) < -38
 
 
 def test_over_a_box_what_does_not_vanish_is_widened_by_the_correction(monkeypatch):
     layer, weights = simplex_layer(offset=0.5)
     layer = SoftmaxLayer(layer.W, [-8.0, 0, 0, 0, 0])
     calls = told(monkeypatch, Box, "support_bound")
-    system = hull._System(layer, Box(2.0), np.zeros(4, int), np.arange(1, 5), weights)
+    held = system(layer, Box(2.0), weights)
     delta = np.array([1.0, 2.0, 4.0, 8.0]) / 64
     monkeypatch.setattr(hull._System, "_correction", lambda *_: delta)
-    bound = system.simplex_bound()
+    bound = held.simplex_bound()
     _, v, error = calls[-1]
     assert v.tolist() == [0, 0, 0.5]
     assert error[:2].tolist() == [0, 0]
-    assert error[2] == system.v_error[2] + delta @ np.abs(system.D[:, 2])
-    right = (
-        2 * (Fraction(0.5) + Fraction(float(error[2])))
-        - 8
-        + Fraction(float(delta @ np.abs(system.c)))
-    )
+    assert error[2] == held.v_error[2] + delta @ np.abs(held.D[:, 2])
+    moved = Fraction(float(delta @ np.abs(held.c)))
+    right = 2 * (Fraction(0.5) + Fraction(float(error[2]))) - 8 + moved
     assert right / 2 <= Fraction(bound) < right / 2 * (1 - Fraction(1, 10**8))
 
 
@@ -481,11 +424,11 @@ def test_what_a_simplex_leaves_is_summed_with_its_rounding(monkeypatch):
     """A right side that is 0 but for the roundings of its sum is no proof."""
     layer, weights = simplex_layer(offset=0.5)
     monkeypatch.setattr(hull._System, "_correction", lambda *_: np.zeros(4))
-    system = hull._System(layer, Box(2.0), np.zeros(4, int), np.arange(1, 5), weights)
-    system.level, system.v_error = False, np.zeros(3)
+    held = system(layer, Box(2.0), weights)
+    held.level, held.v_error = False, np.zeros(3)
     for slack, proven in ((gamma(7), False), (gamma(12), True)):
-        system.constant_error, system.constant = 0.0, float(-1 - 2 * slack)
-        assert (system.simplex_bound() <= 0) is proven
+        held.constant_error, held.constant = 0.0, float(-1 - 2 * slack)
+        assert (held.simplex_bound() <= 0) is proven
 
 
 @pytest.mark.parametrize(("tiny", "proven"), [(5e-324, False), (0.0, True)])
@@ -505,37 +448,20 @@ def test_a_column_that_underflows_after_a_normalisation_does_not_vanish(tiny, pr
 
 def test_only_other_classes_of_the_layer_are_weighed():
     layer, weights = simplex_layer()
-    rivals = np.arange(1, 5)
-    assert certify_captivity(layer, Unbounded(), 0, rivals, weights) <= 0
+    rivals, exactly = np.arange(1, 5), np.array(exact(weights))
+
+    def bound(rivals, weights, t=0):
+        return certify_captivity(layer, Unbounded(), t, rivals, weights)
+
+    assert bound(rivals, weights) <= 0
+    for more in (np.append(weights, 0.0), np.append(exactly, Fraction(0))):
+        assert bound(np.append(rivals, 1), more) <= 0, "a weight of zero does no harm"
     for wrong in (0, 5, -1):
-        assert (
-            certify_captivity(
-                layer, Unbounded(), 0, np.append(rivals, wrong), np.append(weights, 1e-9)
-            )
-            == np.inf
-        )
-    assert certify_captivity(layer, Unbounded(), 0, rivals, weights[:3]) == np.inf
-    for strange in (np.nan, np.inf):
-        assert (
-            certify_captivity(
-                layer, Unbounded(), 0, rivals, np.where(rivals == 2, strange, weights)
-            )
-            == np.inf
-        )
-    assert certify_captivity(layer, Unbounded(), 5, rivals, weights) == np.inf
-    for more in (
-        np.append(weights, 0.0),
-        np.array([*map(Fraction, weights), Fraction(0)], dtype=object),
-    ):
-        twice = certify_captivity(layer, Unbounded(), 0, np.append(rivals, 1), more)
-        assert twice <= 0, "a weight of zero does no harm"
-    for none in (
-        np.zeros(4),
-        np.array([Fraction(0)] * 4, dtype=object),
-        -weights,
-        np.array([-Fraction(w) for w in weights]),
-    ):
-        assert certify_captivity(layer, Unbounded(), 0, rivals, none) == np.inf
+        assert bound(np.append(rivals, wrong), np.append(weights, 1e-9)) == np.inf
+    strange = (np.where(rivals == 2, value, weights) for value in (np.nan, np.inf))
+    for none in (weights[:3], *strange, 0 * weights, 0 * exactly, -weights, -exactly):
+        assert bound(rivals, none) == np.inf
+    assert bound(rivals, weights, t=5) == np.inf
 
 
 @pytest.mark.parametrize("rows", [1.0, 2.0**34])
@@ -583,13 +509,8 @@ def test_a_bound_in_fractions_is_that_of_the_best_corner(seed):
     layer, box = SoftmaxLayer(W, b), Box(2.0, low=-1.0)
     above, below = np.array([0, 0, 1, 2, 0]), np.array([1, 2, 3, 4, 1])
     weights = [Fraction(int(n), 7) for n in rng.integers(1, 9, 5)]
-    corners = [exact([x, y]) for x in (-1.0, 2.0) for y in (-1.0, 2.0)]
-    rows = [exact_row(layer, i) for i in range(5)]
-    logits = [[sum(map(Fraction.__mul__, row, x), c) for row, c in rows] for x in corners]
-    leads = [
-        sum(w * (y[p] - y[q]) for w, p, q in zip(weights, above, below, strict=True))
-        for y in logits
-    ]
+    logits = [exact_logits(layer, [x, y]) for x in (-1.0, 2.0) for y in (-1.0, 2.0)]
+    leads = [dot(weights, (y[p] - y[q] for p, q in zip(above, below, strict=True))) for y in logits]
     best = max(leads) / sum(weights)
     given = (layer, box, above, below, weights)
     assert hull.exact_comparisons(*given, best)
@@ -618,11 +539,10 @@ def test_a_near_tie_is_one_beside_the_sizes_that_cancel():
     tried = 0
     for _ in range(150):
         weights, b = rng.random(6), rng.normal(size=7) * 1e6
-        mean = sum(map(Fraction.__mul__, exact(weights), exact(b[1:]))) / sum(exact(weights))
+        mean = dot(exact(weights), exact(b[1:])) / sum(exact(weights))
         b[0] = np.nextafter(float(mean), -np.inf)
         layer = SoftmaxLayer(np.zeros((7, 2)), b)
-        system = hull._System(layer, Box(1.0), np.zeros(6, int), np.arange(1, 7), weights)
-        tried += system.constant > 0
+        tried += system(layer, Box(1.0), weights).constant > 0
         assert certify_captivity(layer, Box(1.0), 0, np.arange(1, 7), weights) <= 0
     assert tried > 5, "no sum came out on the wrong side: nothing was tested"
 
@@ -634,8 +554,7 @@ def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features, rows):
     for offset, near in ((1e-3, False), (0.0, True)):
         layer, weights = simplex_layer(offset)
         layer = SoftmaxLayer(np.column_stack([layer.W, np.full(5, 7.0)]) * rows)
-        system = hull._System(layer, features, np.zeros(4, int), np.arange(1, 5), weights / 3)
-        assert system.is_near_tie() is near
+        assert system(layer, features, weights / 3).is_near_tie() is near
 
 
 # ---- witness.py
@@ -650,12 +569,10 @@ def test_a_logits_error_covers_its_roundings(dtype, bias):
     points, size = np.array([[0.0, 5, 12]], dtype), Fraction(5 * 13 + 7 * bias)
     error = Fraction(float(checker._error(points, np.zeros(1), dtype)[0]))
     assert gamma(6, dtype) * size <= error <= gamma(7, dtype) * size * NOISE
-    assert Fraction(
-        float(checker._error(points, np.array([0.5]), dtype)[0])
-    ) >= error + 5 * Fraction(1, 2)
-    assert checker._error(points * 0, np.zeros(1), dtype)[0] >= (
-        4 * (3 + 4) * np.finfo(dtype).tiny if not bias else 0
-    )
+    moved = Fraction(float(checker._error(points, np.array([0.5]), dtype)[0]))
+    assert moved >= error + 5 * Fraction(1, 2)
+    vanishing = checker._error(points * 0, np.zeros(1), dtype)[0]
+    assert bias or vanishing >= 4 * (3 + 4) * np.finfo(dtype).tiny
     doubt = Fraction(float(checker._doubt(points)[0]))
     wide = Fraction(float(checker._error(points, np.zeros(1), np.float64)[0]))
     assert 4 * wide <= doubt <= 16 * wide
@@ -735,23 +652,16 @@ def test_a_margin_in_fractions_is_never_too_large(seed, kind, ulps):
     rng = np.random.default_rng(seed)
     W, b = rng.normal(size=(9, 4)), rng.normal(size=9)
     W[1], b[1] = W[0] + ulps * np.spacing(W[0]), b[0]
-    features = (
-        Box(9.0)
-        if kind == "box"
-        else Ellipsoid(rng.normal(size=4), rng.normal(size=4), centred=kind == "centred")
-    )
+    norm = Ellipsoid(*rng.normal(size=(2, 4)), centred=kind == "centred")
+    features = Box(9.0) if kind == "box" else norm
     layer, point = SoftmaxLayer(W, b), rng.normal(size=4) / 4
     for z in (point, np.array([Fraction(v) / 3 for v in point], dtype=object)):
-        x = features.features_exactly(exact(z) if z.dtype != object else z.tolist())
-        logits = [
-            sum(map(Fraction.__mul__, row, x)) + c
-            for row, c in (exact_row(layer, i) for i in range(9))
-        ]
-        for t in (0, int(np.argmax(logits))):
-            checker = Checker(layer, features)
-            margin = checker.margin(wins(t), z, np.inf)
-            rivals = [i for i in range(9) if i != t]
-            truth = logits[t] - max(logits[i] for i in rivals)
+        x = features.features_exactly(exact(z))
+        for t in (0, int(np.argmax(exact_logits(layer, x)))):
+            margin, truth = (
+                Checker(layer, features).margin(wins(t), z, np.inf),
+                exact_margin(layer, t, x),
+            )
             assert Fraction(margin) <= max(truth, 0)
             assert truth - Fraction(margin) <= Fraction(1, 10**12) * (1 + abs(truth))
             assert (margin > 0) == (truth > 0)
@@ -799,15 +709,11 @@ def test_exact_margins_are_floats_and_never_claim_more_than_a_sign_below():
 def test_a_radius_is_never_rounded_up(margin):
     rng = np.random.default_rng(0)
     for row in rng.normal(size=(20, 3)):
-        layer = SoftmaxLayer(np.array([row, 0 * row]))
-        radius = Fraction(
-            float(Checker(layer, Unbounded()).radius(np.array([0]), np.array([margin]))[0])
-        )
-        square = 4 * sum(v * v for v in exact(row))
-        assert radius * radius * square <= Fraction(margin) ** 2
-        assert margin < 1e-300 or radius * radius * square >= Fraction(margin) ** 2 * (
-            1 - Fraction(1, 10**7)
-        )
+        checker = Checker(SoftmaxLayer(np.array([row, 0 * row])), Unbounded())
+        radius = Fraction(float(checker.radius(np.array([0]), np.array([margin]))[0]))
+        share = radius**2 * 4 * dot(exact(row), exact(row)) / Fraction(margin) ** 2
+        assert share <= 1
+        assert margin < 1e-300 or share >= 1 - Fraction(1, 10**7)
 
 
 def test_a_radius_is_that_of_small_rows_of_none_and_of_nobody_to_beat():
@@ -866,11 +772,8 @@ def test_a_radius_may_be_as_large_as_another_machine_proves_it():
 def test_numbers_beyond_float64_become_the_largest():
     huge = Fraction(10) ** 400
     assert (_to_float(huge), _to_float(-huge)) == (np.finfo(float).max, -np.finfo(float).max)
-    layer = SoftmaxLayer([[0.5], [1.0]])
-    assert (
-        Checker(layer, Unbounded()).margin(wins(0), np.array([-huge], dtype=object))
-        == np.finfo(float).max
-    )
+    checker = Checker(SoftmaxLayer([[0.5], [1.0]]), Unbounded())
+    assert checker.margin(wins(0), np.array([-huge])) == np.finfo(float).max
     # two of which are as large then, though one is far ahead
     layer, beyond = SoftmaxLayer([[1.0, -0.5], [0.0, 0.0]]), np.array([huge, huge**2], dtype=object)
     assert Checker(layer, Unbounded()).margin(wins(0), beyond) < 0
@@ -974,8 +877,8 @@ def test_features_after_a_normalisation_are_off_by_no_more_than_is_said(centred,
         Z = rng.normal(size=(5, 5))
         X, moved = features.features_at(Z)
         for z, x, most in zip(Z.tolist(), X.tolist(), moved.tolist(), strict=True):
-            exact = features.features_exactly([Fraction(value) for value in z])
-            off = sum((Fraction(a) - b) ** 2 for a, b in zip(x, exact, strict=True))
+            truth = features.features_exactly(exact(z))
+            off = sum((Fraction(a) - b) ** 2 for a, b in zip(x, truth, strict=True))
             assert 0 < off <= Fraction(most) ** 2
             np.testing.assert_allclose(features.feature(np.array(z)), x, rtol=1e-12, atol=1e-12)
 
@@ -985,11 +888,10 @@ def test_the_reach_of_rows_that_hardly_differ_is_not_rounded_down():
     for _ in range(50):
         v = rng.uniform(1, 2, 7)
         features = Ellipsoid(1 / v, radius=1.0, centred=True)  # products are 1 but for rounding
-        pairs = zip(features.gain.tolist(), v.tolist(), strict=True)
-        exact = [Fraction(a) * Fraction(b) for a, b in pairs]
-        mean = sum(exact, Fraction(0)) / 7
+        products = [a * b for a, b in zip(exact(features.gain), exact(v), strict=True)]
+        mean = sum(products) / 7
         reach = Fraction(features.support_bound(v, np.zeros(7))[0])
-        assert reach**2 >= sum((value - mean) ** 2 for value in exact)
+        assert reach**2 >= sum((value - mean) ** 2 for value in products)
 
 
 def test_a_normalisation_is_what_it_is_given_and_a_large_radius_has_a_unit():
@@ -1016,13 +918,10 @@ def test_what_must_vanish_after_a_normalisation_is_known_to_within_its_error(cen
         c = -(D @ bias)
         E, error, shifted, off = features.equalities(D, c)
         for n in range(3):
-            pairs = zip(own.tolist(), rows[n].tolist(), strict=True)
-            exact = [Fraction(a) - Fraction(b) for a, b in pairs]
-            left = Fraction(c[n]) + sum(
-                (v * Fraction(b) for v, b in zip(exact, bias.tolist(), strict=True)), Fraction(0)
-            )
+            differences = [a - b for a, b in zip(exact(own), exact(rows[n]), strict=True)]
+            left = Fraction(c[n]) + dot(differences, exact(bias))
             assert abs(Fraction(shifted[n]) - left) <= Fraction(off[n])
-            columns = features.equalities_exactly(exact)
+            columns = features.equalities_exactly(differences)
             few = np.broadcast_to(error, E.shape)[n] + rounding.gamma(8) * np.abs(E[n])
             for value, most, true in zip(E[n].tolist(), few.tolist(), columns, strict=True):
                 assert abs(Fraction(value) - true) <= Fraction(most)

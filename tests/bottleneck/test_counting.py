@@ -33,9 +33,8 @@ from softgeom.bottleneck.counting.regions import (
 @pytest.mark.parametrize("bias", [True, False])
 def test_tables_two_and_three_of_the_paper(bias):
     paths = pytest.importorskip("compendium.paths")
-    table = pd.read_csv(
-        paths.root() / f"data/reference/braid_regions_{'with' if bias else 'without'}_bias.csv"
-    )
+    name = f"braid_regions_{'with' if bias else 'without'}_bias.csv"
+    table = pd.read_csv(paths.root() / "data/reference" / name)
     assert len(table) == 90
     for row in table.itertuples():
         assert count_regions(row.classes, row.dimension, bias) == row.regions
@@ -55,12 +54,9 @@ def test_hand_computed_cases():
     assert [count_regions(1, d, bias) for d in (1, 5) for bias in (True, False)] == [1] * 4
     # a line: a ranking and its reverse
     assert [count_regions(C, 1, bias=False) for C in range(2, 9)] == [2] * 7
-    assert [count_regions(C, 1, bias=True) for C in range(1, 9)] == [
-        1 + math.comb(C, 2) for C in range(1, 9)
-    ]
-    assert [count_regions(C, 2, bias=False) for C in range(3, 9)] == [
-        C * (C - 1) for C in range(3, 9)
-    ]
+    for C in range(3, 9):
+        assert count_regions(C, 1, bias=True) == 1 + math.comb(C, 2)
+        assert count_regions(C, 2, bias=False) == C * (C - 1)
     assert count_regions(30, 29, bias=False) == math.factorial(30)
     assert count_regions(30, 28, bias=False) < math.factorial(30)
 
@@ -85,37 +81,27 @@ def test_count_is_zaslavskys_sum_over_the_characteristic_polynomial(bias):
     C, d = 8, 4
     # of t^C, t^(C-1), ...
     coefficients = [abs(int(a)) for a in sympy.Poly(sympy.ff(t, C), t).all_coeffs()]
-    regions, bounded = (
-        sum(coefficients[: d + 1]),
-        sum((-1) ** (d - k) * a for k, a in enumerate(coefficients[: d + 1])),
-    )
+    regions = sum(coefficients[: d + 1])
+    bounded = sum((-1) ** (d - k) * a for k, a in enumerate(coefficients[: d + 1]))
     assert count_regions(C, d, bias) == (regions if bias else regions - bounded)
 
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(
-    ("C", "d"), [(5, 2), (300, 256), (300, 257), (900, 400), (900, 898), (900, 899), (5000, 300)]
+    ("C", "d"), [(5, 2), (300, 256), (300, 257), (900, 400), (900, 898), (900, 899), (50257, 768)]
 )
 def test_logarithm_agrees_with_the_integer(C, d, bias):
-    assert log10_regions(C, d, bias) == pytest.approx(
-        math.log10(count_regions(C, d, bias)), rel=1e-12
-    )
+    exact = math.log10(count_regions(C, d, bias))
+    assert log10_regions(C, d, bias) == pytest.approx(exact, rel=1e-12)
 
 
 def test_gpt2_digits_and_speed_for_the_sizes_of_real_models():
     assert math.floor(log10_regions(50257, 768, bias=True)) + 1 == 5103
-    assert math.log10(count_regions(50257, 768, bias=True)) == pytest.approx(
-        log10_regions(50257, 768, bias=True), rel=1e-12
-    )
     assert math.floor(log10_factorial(50257)) + 1 == 214445
     begin = time.process_time()
     for C, d in [(30522, 768), (50257, 768), (128256, 4096), (256000, 16384)]:
-        assert (
-            0
-            < log10_regions(C, d, bias=False)
-            < log10_regions(C, d, bias=True)
-            < log10_factorial(C)
-        )
+        few, many = (log10_regions(C, d, bias) for bias in (False, True))
+        assert 0 < few < many < log10_factorial(C)
     assert time.process_time() - begin < 2
 
 
@@ -196,9 +182,8 @@ def test_tail_is_the_chance_of_many_cycles():
     distribution = np.array([1.0])
     for i in range(1, n + 1):
         distribution = np.convolve(distribution, [1 - 1 / i, 1 / i])
-    assert math.exp(log_stirling_tail(n, m) - math.lgamma(n + 1)) == pytest.approx(
-        distribution[m:].sum(), rel=1e-12
-    )
+    chance = math.exp(log_stirling_tail(n, m) - math.lgamma(n + 1))
+    assert chance == pytest.approx(distribution[m:].sum(), rel=1e-12)
 
 
 GENERIC = [[1, 2], [3, -1], [-2, 5], [-4, -4]]
@@ -240,16 +225,13 @@ def test_every_region_is_visited_once(data, d, C, bias):
         assert len(set(rows)) < C
         return
     points = visit_regions(hyperplanes, d)
-    values = [
-        [sum(a * x for a, x in zip(h, p, strict=False)) + h[-1] for h in hyperplanes]
-        for p in points
-    ]
-    assert all(v != 0 for row in values for v in row)
-    assert (
-        len({tuple(v > 0 for v in row) for row in values})
-        == len(points)
-        == count_arrangement_regions(hyperplanes)
+    values = (
+        np.array([[*p, 1] for p in points])
+        @ np.array(hyperplanes, dtype=object).reshape(-1, d + 1).T
     )
+    assert (values != 0).all()
+    signs = set(map(tuple, values > 0))
+    assert len(signs) == len(points) == count_arrangement_regions(hyperplanes)
 
 
 def count(W: Any, b: Any = None) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from definition import exact, exact_margin, right_side
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.ceilings import ceilings
 from softgeom.bottleneck.certifying import kernel
 from softgeom.bottleneck.certifying.checker import Checker, round_down, wins
-from softgeom.bottleneck.certifying.hull import TIGHT, exact_row, prove_comparisons
+from softgeom.bottleneck.certifying.hull import TIGHT, certify_captivity, prove_comparisons
 from softgeom.bottleneck.certifying.kernel import (
     certify_answer,
     certify_evidence,
@@ -100,16 +101,6 @@ def near_ties(seed: int, d: int) -> tuple[SoftmaxLayer, np.ndarray]:
     return SoftmaxLayer(W, b if seed % 2 else None), x
 
 
-def exact_margin(layer: SoftmaxLayer, order: Order, x: np.ndarray) -> Fraction:
-    """By the definition: the smallest difference that the order demands."""
-    z = [Fraction(v) for v in x.tolist()]
-    y = []
-    for i in range(layer.classes):
-        row, bias = exact_row(layer, i)
-        y.append(sum(map(Fraction.__mul__, row, z), bias))
-    return min(y[a] - y[b] for up, low in order.steps(len(y)) for a in up for b in low)
-
-
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from([0, 30]))
 def test_a_point_proves_exactly_what_fractions_give(seed, d, power):
@@ -174,13 +165,31 @@ def test_many_points_prove_exactly_what_fractions_give(seed, dtype):
     won = [f for f in found.findings if isinstance(f.evidence, Witness)]
     best = []
     for f in won:
-        truth = exact_margin(layer, wins(f.index), f.evidence.point.astype(float))
+        truth = exact_margin(layer, f.index, f.evidence.point)
         best.append(replace(f, margin=round_down(truth), radius=0.0))
     verify_findings(layer, features, best)
     for n, f in enumerate(best):
         more = replace(f, margin=float(np.nextafter(f.margin, np.inf)))
         with pytest.raises(EvidenceError, match=f"Class {f.index} .*the stored margin is"):
             verify_findings(layer, features, [*best[:n], more, *best[n + 1 :]])
+
+
+@pytest.mark.parametrize("kind", ["box", "rms norm", "layer norm"])
+@given(st.integers(0, 10**6), st.booleans(), st.sampled_from(["float32", "float64"]))
+@settings(max_examples=30)
+def test_points_together_prove_no_more_than_fractions_and_no_winner_is_turned_away(
+    kind, seed, bias, dtype
+):
+    rng = np.random.default_rng(seed)
+    W, b = rng.normal(size=(7, 3)).astype(dtype), rng.normal(size=7).astype(dtype)
+    norm = Ellipsoid(*rng.normal(size=(2, 3)), radius=1e4, centred=kind == "layer norm")
+    layer, features = SoftmaxLayer(W, b if bias else None), Box(1e4) if kind == "box" else norm
+    points = (rng.normal(size=(7, 3)) * 10.0 ** rng.integers(-6, 2)).astype(dtype)
+    for t, proven in enumerate(Checker(layer, features).certify(points, np.arange(7)).tolist()):
+        truth = exact_margin(layer, t, features.features_exactly(exact(points[t])))
+        assert (proven > 0) == (truth > 0)
+        assert proven == -np.inf or Fraction(proven) <= truth
+        assert proven == -np.inf or dtype == "float32" or float(truth) - proven < 1e-11
 
 
 @pytest.mark.parametrize("features", [Box(1.0), Ball(1.0), Ellipsoid([1.0])], ids=lambda f: f.kind)
@@ -207,18 +216,12 @@ def test_weights_prove_exactly_what_fractions_give(seed, d, size):
     layer, k = SoftmaxLayer(W, b), int(rng.integers(1, 6))
     above, below = np.zeros(k, np.intp), rng.permutation(np.arange(1, 6))[:k]
     weights = rng.random(k) + 0.1
-    rows = [exact_row(layer, i) for i in range(6)]
-    exact = [Fraction(w) for w in weights.tolist()]
-    v = [
-        sum(w * (rows[0][0][j] - rows[i][0][j]) for w, i in zip(exact, below, strict=True))
-        for j in range(d)
-    ]
-    c = sum(w * (rows[0][1] - rows[i][1]) for w, i in zip(exact, below, strict=True))
-    right = (100 * sum(map(abs, v)) + c) / sum(exact)
+    v, c = right_side(layer, 0, below, weights)
+    right = (100 * sum(map(abs, v)) + c) / sum(exact(weights))
     if right < 0:
         least = -round_down(-right)
         least = least if Fraction(least) >= right else float(np.nextafter(least, 1))
-        for kind in (weights, np.array(exact, dtype=object)):
+        for kind in (weights, np.array(exact(weights), dtype=object)):
             proves = lambda s, kind=kind: prove_comparisons(  # noqa: E731
                 layer, Box(100.0), above, below, kind, s
             )
@@ -289,6 +292,37 @@ def test_a_point_is_about_a_class_of_the_layer_and_has_its_dimension():
     for t, point in ((-1, [0.5]), (2, [0.5]), (0, [0.5, 0.0]), (0, 0.5)):
         with pytest.raises(EvidenceError, match="does not certainly win"):
             certify_evidence(layer, DISK, t, Witness(np.array(point)))
+    with pytest.raises(ValueError, match=r"2 witnesses need shape \(2, 1\)"):
+        Checker(layer, DISK).certify(np.zeros((2, 3)), np.arange(2))
+    assert Checker(layer, Unbounded()).certify(np.array([[np.inf]]), np.array([0]))[0] == -np.inf
+
+
+@pytest.mark.parametrize(
+    ("rows", "bias", "point"),
+    [
+        # beyond the largest float: cut off there, the first class would win
+        ([[-1e-300], [0.0]], [1e9, 0.0], Fraction(10) ** 400),
+        # below the smallest: rounded to 0, the first class would win
+        ([[-1e160], [0.0]], [1e-300, 0.0], Fraction(2) ** -1076),
+        ([[-1e300], [0.0]], [1e-20, 0.0], Fraction(2) ** -1040 + Fraction(2) ** -1075),
+    ],
+)
+def test_a_point_that_no_float_holds_is_not_taken_for_the_nearest_one(rows, bias, point):
+    layer = SoftmaxLayer(rows, bias)
+    for features in (Unbounded(), Box(1.0)):
+        if features.contains_exactly([point]):
+            margin = Checker(layer, features).margin(wins(0), np.array([point], dtype=object))
+            assert margin <= 0 or Fraction(margin) <= exact_margin(layer, 0, [point])
+
+
+@pytest.mark.parametrize(
+    "features", [Box(2.0), Ball(2.0), Ellipsoid([1.0, 1.0], radius=2.0)], ids=lambda f: f.kind
+)
+def test_a_captives_bound_is_the_dual_value(features):
+    """A bias 1 below a copy's surrounding: the bound is the gap plus the support of v."""
+    layer = SoftmaxLayer([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.1]], [0.0, 0.0, -1.0])
+    bound = certify_captivity(layer, features, 2, np.array([0, 1]), np.array([1.0, 1.0]))
+    assert bound == pytest.approx(0.1 * 2.0 - 1.0, abs=1e-8)
 
 
 def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch):

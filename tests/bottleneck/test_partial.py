@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from definition import exact_margin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,16 +19,6 @@ from softgeom.bottleneck.examples import hard_layer, normal_layer
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer
-
-
-def exact_margin(layer: SoftmaxLayer, x: np.ndarray, t: int) -> Fraction:
-    def logit(i: int) -> Fraction:
-        terms = (
-            Fraction(float(w)) * Fraction(float(v)) for w, v in zip(layer.W[i], x, strict=True)
-        )
-        return sum(terms, Fraction(float(layer.bias[i])))
-
-    return logit(t) - max(logit(i) for i in range(layer.classes) if i != t)
 
 
 @settings(max_examples=200)
@@ -62,7 +53,7 @@ def test_a_bound_is_below_the_margin_in_fractions(seed, d, size, far, kind, skew
     points = points.astype(np.float32)
     for t, bound in enumerate(PartialLook(layer, Q).margins(points, classes).tolist()):
         if bound != -np.inf:
-            assert Fraction(bound) <= exact_margin(layer, points[t], t)
+            assert Fraction(bound) <= exact_margin(layer, t, points[t])
 
 
 DENORMAL = 2.0**-149  # the smallest float32
@@ -100,7 +91,7 @@ def test_a_tie_that_one_rounding_would_break_stays_one(case):
     rows = np.multiply.outer([1.0, 1.0, -1.0, -1.0, 0.0], w).astype(np.float32)
     layer = SoftmaxLayer(rows, np.array([bias, bias, 0, 0, 0], np.float32))
     point = np.array(x, np.float32)
-    assert exact_margin(layer, point, 0) == 0
+    assert exact_margin(layer, 0, point) == 0
     assert -np.inf < PartialLook(layer, Q).margins(point[None], np.array([0]))[0] <= 0
 
 
@@ -113,7 +104,7 @@ def test_a_bound_that_may_overflow_on_its_way_certifies_nothing():
     layer = SoftmaxLayer(np.stack([row, -row]))
     bounds = PartialLook(layer, np.eye(13)).margins(np.stack([x, -x]), np.arange(2))
     for t, bound in enumerate(bounds.tolist()):
-        assert bound == -np.inf or Fraction(bound) <= exact_margin(layer, x * (1 - 2 * t), t)
+        assert bound == -np.inf or Fraction(bound) <= exact_margin(layer, t, x * (1 - 2 * t))
 
 
 def test_rows_whose_products_float32_does_not_hold_get_no_directions(monkeypatch):
@@ -171,7 +162,7 @@ def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatc
     monkeypatch.setattr(Checker, "certify", count)
     assert found.verify()
     assert sum(multiplied) < 0.3 * layer.classes
-    exact = [exact_margin(layer, found[t].evidence.point, t) for t in (7, 8)]
+    exact = [exact_margin(layer, t, found[t].evidence.point) for t in (7, 8)]
     for share, holds in ((0.999, True), (1.001, False)):
         findings = list(found.findings)
         for t, margin in zip((7, 8), exact, strict=True):

@@ -1,7 +1,5 @@
-"""Thin, sharp, exact weights; the independent checker proves what ours proves, nothing else."""
+"""Thin, sharp, exact weights."""
 
-import subprocess
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 from softgeom.bottleneck.certifying.hull import certify_captivity, has_slack
 from softgeom.bottleneck.certifying.verdict import Captors, Finding
 from softgeom.bottleneck.proving.refine import make_exact, refine, solve_by_lifting
-from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
 from softgeom.layer import SoftmaxLayer
@@ -97,84 +94,3 @@ def test_exact_weights_hold_to_the_last_bit(features):
     np.testing.assert_allclose(
         exact.weights.astype(float), f.evidence.weights / f.evidence.weights.sum(), rtol=1e-6
     )
-
-
-# ---- tools/check_evidence.py
-
-
-def run_checker(
-    repository, tmp_path, found: Scan, *options: str, layer: SoftmaxLayer | None = None
-) -> subprocess.CompletedProcess:
-    found.save(tmp_path / "evidence.npz")
-    layer = layer or found.layer
-    np.savez(tmp_path / "layer.npz", W=layer.W, **({} if layer.b is None else {"b": layer.b}))
-    tool = [sys.executable, "-I", str(repository / "tools/check_evidence.py")]
-    command = [*tool, "evidence.npz", "layer.npz", *options]
-    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-
-def with_changed(found: Scan, t: int, **change) -> Scan:
-    from dataclasses import replace
-
-    return Scan(
-        found.layer,
-        found.features,
-        [replace(f, **change) if f.index == t else f for f in found.findings],
-    )
-
-
-@by_set
-@pytest.mark.parametrize("bias", [False, True])
-def test_the_independent_checker_proves_every_class(repository, tmp_path, features, bias):
-    found = scan(mixed_layer(bias=bias), features=features)
-    answer = run_checker(repository, tmp_path, found)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "looked at 30 of 30" in answer.stdout
-    assert f"'witness': {found.counts['argmaxable']}" in answer.stdout
-    if not bias:
-        assert f"'simplex': {found.counts['unargmaxable']}" in answer.stdout
-
-
-def test_the_independent_checker_proves_fractions_ties_and_faces(repository, tmp_path):
-    square = np.array([[2.0, 0], [0, 0], [1, 0], [0, 3], [0, 3], [1 / 3, 1.0]])
-    for features in (Box(5.0, low=0.0), Ball(1.0), Ellipsoid([1.0, 0.0])):
-        found = scan(SoftmaxLayer(square, [0, 0, 0, 0.5, 0.5, -3.0]), features=features)
-        exact = [
-            Finding(
-                f.index,
-                make_exact(found.layer, features, f.index, f.evidence),
-                f.method,
-                f.steps,
-                0.0,
-                f.radius,
-            )
-            if isinstance(f.evidence, Captors) and f.margin == 0
-            else f
-            for f in found.findings
-        ]
-        answer = run_checker(repository, tmp_path, Scan(found.layer, features, exact))
-        assert answer.returncode == 0, (features, answer.stdout, answer.stderr)
-
-
-def test_the_independent_checker_refuses_what_is_false(repository, tmp_path):
-    found = scan(mixed_layer(), features=Box(1.0))
-    captive = next(f for f in found.findings if isinstance(f.evidence, Captors))
-    winner = next(f for f in found.findings if not isinstance(f.evidence, Captors))
-    spoiled = captive.evidence.weights.copy()
-    spoiled[0] *= 1.001
-    for t, change in (
-        (captive.index, {"evidence": Captors(captive.evidence.rivals, spoiled)}),
-        (
-            captive.index,
-            {"evidence": Captors(captive.evidence.rivals[1:], captive.evidence.weights[1:])},
-        ),
-        (captive.index, {"margin": -1e-9}),
-        (winner.index, {"evidence": captive.evidence, "margin": 0.0}),
-        (winner.index, {"margin": winner.margin * 1.001}),
-    ):
-        answer = run_checker(repository, tmp_path, with_changed(found, t, **change))
-        assert answer.returncode == 1
-        assert f"the first [{t}]" in answer.stderr, answer.stderr
-    twice = SoftmaxLayer(found.layer.W * 2)
-    other = run_checker(repository, tmp_path, found, layer=twice)
-    assert "belongs to another layer" in other.stderr

@@ -1,4 +1,4 @@
-"""Verdicts against Qhull, another programme, planted classes, and each other."""
+"""Verdicts against Qhull, planted classes, and each other."""
 
 import dataclasses
 import sys
@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from qhull import winners_by_hull
-from scipy.optimize import linprog
 
 from softgeom.bottleneck import blocks
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Witness
+from softgeom.bottleneck.certifying.verdict import Captors, Twin, Witness
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
@@ -29,15 +28,6 @@ def winners(found: Scan) -> set[int]:
     return {f.index for f in found.findings if f.evidence.verdict == "argmaxable"}
 
 
-def best_margin_by_linprog(layer: SoftmaxLayer, t: int, low: float, high: float) -> float:
-    """The boxed programme with all rows, through another interface and without a working set."""
-    D = layer.W.astype(float) - layer.W[t].astype(float)
-    c = layer.bias.astype(float) - float(layer.bias[t])
-    A = np.column_stack([np.delete(D, t, 0), np.ones(len(D) - 1)])
-    bounds = [(low, high)] * layer.dimension + [(None, None)]
-    return -linprog([0.0] * layer.dimension + [-1.0], A, -np.delete(c, t), bounds=bounds).fun
-
-
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 @pytest.mark.parametrize(
     ("features", "bias"),
@@ -51,23 +41,6 @@ def test_the_winners_are_those_of_qhull(d, features, bias):
     assert winners(found) == winners_by_hull(layer)
     assert found.counts["undecided"] == 0
     assert found.verify()
-
-
-@given(
-    st.integers(0, 10**6),
-    st.sampled_from([(1.0, -1.0), (100.0, -100.0), (3.0, -0.25), (4.0, 0.0)]),
-    st.booleans(),
-)
-@settings(max_examples=12)
-def test_boxed_verdicts_agree_with_another_programme(seed, box, bias):
-    layer = normal_layer(25, 3, bias=bias, seed=seed)
-    found = scan(layer, features=Box(box[0], low=box[1]))
-    assert found.verify()
-    for f in found.findings:
-        truth = best_margin_by_linprog(layer, f.index, box[1], box[0])
-        if abs(truth) > 1e-6:
-            assert f.evidence.verdict == ("argmaxable" if truth > 0 else "unargmaxable")
-            assert f.margin <= truth + 1e-6 if truth > 0 else truth - 1e-6 <= f.margin
 
 
 @given(
@@ -94,22 +67,10 @@ def test_degenerate_layers_are_decided_or_said_to_be_ties(seed, features, bias, 
         b = None if b is None else np.round(b)
     found = scan(SoftmaxLayer(W, b), features=features)
     assert found.verify()
-    for f in found.findings:  # two independent methods may not contradict each other
-        if isinstance(f.evidence, Witness) and isinstance(features, Box):
-            low, high = features.bounds(3)
-            assert (
-                best_margin_by_linprog(found.layer, f.index, float(low[0]), float(high[0])) > -1e-7
-            )
-    for i in range(12):
-        twins = [
-            k
-            for k in range(12)
-            if k != i and np.array_equal(W[i], W[k]) and (b is None or b[i] == b[k])
-        ]
-        if twins and (
-            b is None or b[i] == max(b[k] for k in range(12) if np.array_equal(W[i], W[k]))
-        ):
-            assert isinstance(found.evidence(i), Twin)
+    for row in W:
+        alike = np.flatnonzero((row == W).all(axis=1))
+        best = alike if b is None else alike[b[alike] == b[alike].max()]
+        assert len(best) == 1 or all(isinstance(found.evidence(int(i)), Twin) for i in best)
 
 
 def test_negative_zero_is_zero():
@@ -125,60 +86,12 @@ def test_planted_classes_and_only_those_are_captive():
     assert found.verify()
 
 
-def test_twin_is_named_and_a_smaller_bias_loses_to_its_copy():
-    layer = SoftmaxLayer(
-        [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [-1.0, -1.0], [0.0, 1.0]], [0.0, 0.5, 0.0, 0.0, 0.0]
-    )
-    found = scan(layer)
-    assert found.evidence(0).twin == 2  # type: ignore[union-attr]
-    assert found.evidence(2).twin == 0  # type: ignore[union-attr]
-    assert found.evidence(4).rivals.tolist() == [1]  # type: ignore[union-attr]
-    assert [*found.table.verdict] == "tied argmaxable tied argmaxable unargmaxable".split()
-    # numpy returns the first of twins; strictly neither wins
-    assert np.argmax(layer.logits([1.0, 0.0])) == 0
-
-
 def test_table_has_its_columns_and_the_same_call_the_same_table():
     layer = uniform_layer(300, 3, seed=2)
     first, second = scan(layer), scan(layer, block=64, n_jobs=2, backend="threading")
     assert list(first.table.columns) == "class token verdict method steps margin radius".split()
     assert first.table.verdict.tolist() == second.table.verdict.tolist()
     assert first.table.equals(scan(layer).table)
-
-
-def test_saved_evidence_is_checked_elsewhere(tmp_path):
-    layer = hard_layer(400, 8, planted=20)
-    layer = SoftmaxLayer(np.vstack([layer.W, layer.W[:1]]), np.append(layer.bias, layer.bias[0]))
-    found = scan(layer, features=FEATURES[1])
-    found.save(tmp_path / "scan.npz")
-    loaded = Scan.load(tmp_path / "scan.npz", layer)
-    assert loaded.table.equals(found.table)
-    assert loaded.features == FEATURES[1]
-    assert loaded.verify()
-    with pytest.raises(ValueError, match="belongs to another layer"):
-        Scan.load(tmp_path / "scan.npz", SoftmaxLayer(layer.W * 2, layer.b))
-
-
-def test_verify_names_the_class_whose_evidence_was_tampered_with():
-    found = scan(uniform_layer(60, 2))
-    for victim in (
-        next(iter(winners(found))),
-        next(f.index for f in found.findings if isinstance(f.evidence, Captors)),
-    ):
-        forged = [
-            dataclasses.replace(f, evidence=_forge(f.evidence)) if f.index == victim else f
-            for f in found.findings
-        ]
-        with pytest.raises(EvidenceError, match=f"Class {victim} "):
-            Scan(found.layer, found.features, forged).verify()
-
-
-def _forge(evidence):
-    return (
-        Witness(-evidence.point)
-        if isinstance(evidence, Witness)
-        else Captors(evidence.rivals[:1], np.ones(1))
-    )
 
 
 def test_killed_scan_resumes_with_the_same_table(tmp_path, monkeypatch):

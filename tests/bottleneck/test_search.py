@@ -69,14 +69,14 @@ def test_braid_reflect_is_the_published_algorithm(bias):
 def test_a_reflection_swaps_two_logits_and_a_win_outside_the_box_does_not_count():
     rng = np.random.default_rng(0)
     x, w_t, w_i = rng.normal(size=(3, 5, 4))
-    b_t, b_i = rng.normal(size=(2, 5))
-    after = reflect_step(x, w_t, w_i, b_t, b_i)
-    lead = np.einsum("nd,nd->n", w_t - w_i, x) + b_t - b_i
-    np.testing.assert_allclose(np.einsum("nd,nd->n", w_t - w_i, after) + b_t - b_i, -lead)
-    zero = np.zeros(5)
-    np.testing.assert_allclose(
-        np.linalg.norm(reflect_step(x, w_t, w_i, zero, zero), axis=1), np.linalg.norm(x, axis=1)
+    (b_t, b_i), zero = rng.normal(size=(2, 5)), np.zeros(5)
+    before, after = (
+        np.einsum("nd,nd->n", w_t - w_i, at) + b_t - b_i
+        for at in (x, reflect_step(x, w_t, w_i, b_t, b_i))
     )
+    np.testing.assert_allclose(after, -before)
+    mirrored = reflect_step(x, w_t, w_i, zero, zero)
+    np.testing.assert_allclose(np.linalg.norm(mirrored, axis=1), np.linalg.norm(x, axis=1))
     np.testing.assert_array_equal(reflect_step(x, w_t, w_t, b_t, b_i), x)
     layer = SoftmaxLayer([[1.0], [0.0]], [-50.0, 0.0])
     found = braid_reflect(layer, bound=10.0)
@@ -169,41 +169,41 @@ def test_ascent_finds_what_one_look_does_not_and_surround_proves_what_is_planted
     assert all(bound <= 0 for _, bound in proven.values())
 
 
-def test_weights_polished_together_hold_each_class():
-    """By the equation; a class outside the hull keeps a residual."""
+def inside() -> tuple[np.ndarray, ...]:
+    """600 rows, 30 mixtures of some of them, and largest-entropy weights of those."""
     rng = np.random.default_rng(5)
     W = rng.normal(size=(600, 40)).astype(np.float32)
     own = np.concatenate([rng.dirichlet(np.ones(120), 30) @ W[:120], 3 * W[:2]]).astype(np.float32)
     precision = inverse_covariance(W)
-    p = largest_entropy(W, own, np.zeros(600, np.float32), precision)
-    weights = _polish_together(
-        W, own, p, precision, lambda which, weights, v: np.zeros(len(which), dtype=bool)
-    )
-    v = weights.sum(axis=1)[:, None] * own.astype(np.float64) - weights @ W.astype(np.float64)
+    return W, own, largest_entropy(W, own, np.zeros(600, np.float32), precision), precision
+
+
+def residual(weights: np.ndarray, W: np.ndarray, own: np.ndarray) -> np.ndarray:
+    return weights.sum(axis=1)[:, None] * own.astype(float) - weights @ W.astype(float)
+
+
+def test_weights_polished_together_hold_each_class():
+    """By the equation; a class outside the hull keeps a residual."""
+    W, own, p, precision = inside()
+    weights = _polish_together(W, own, p, precision, lambda which, *_: np.zeros(len(which), bool))
+    v = residual(weights, W, own)
     assert np.abs(v[:30]).max() < 1e-8
     assert weights[:30].min() >= 0
     assert not (np.abs(v[30:]).max(axis=1) < 0.1).any()
 
 
 def test_polishing_ends_for_each_class_once_its_residual_fits_into_its_room():
-    rng = np.random.default_rng(5)
-    W = rng.normal(size=(600, 40)).astype(np.float32)
-    own = (rng.dirichlet(np.ones(120), 30) @ W[:120]).astype(np.float32)
-    precision, asked = inverse_covariance(W), []
-    p = largest_entropy(W, own, np.zeros(600, np.float32), precision)
+    W, own, p, precision = inside()
+    own, p, asked = own[:30], p[:30], []
 
     def has_room(which: np.ndarray, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-        assert np.allclose(
-            weights.sum(axis=1)[:, None] * own[which] - weights @ W.astype(np.float64), v, atol=1e-9
-        )
+        assert np.allclose(residual(weights, W, own[which]), v, atol=1e-9)
         asked.append(which.tolist())
         return which % 3 == len(asked) - 1
 
     weights = _polish_together(W, own, p, precision, has_room)
     assert asked == [[t for t in range(30) if t % 3 >= rounds] for rounds in range(3)]
-    residuals = np.abs(
-        weights.sum(axis=1)[:, None] * own.astype(np.float64) - weights @ W.astype(np.float64)
-    ).max(axis=1)
+    residuals = np.abs(residual(weights, W, own)).max(axis=1)
     assert (weights[::3] == np.where(p > 1e-9 * p.max(axis=1, keepdims=True), p, 0)[::3]).all()
     assert residuals[::3].min() > 100 * residuals[1::3].max() > 100 * residuals[2::3].max()
 
@@ -354,13 +354,9 @@ def test_following_one_search_gives_what_the_batch_gives():
         search = follow_search(W, b, t, 9)
         assert len(search.winners) == batch.steps[t]
         np.testing.assert_allclose(search.points[-1], batch.x[t], atol=1e-12)
-
-
-def test_a_step_reverses_the_lead_and_is_a_mirror():
     search = example_search(np.random.default_rng(0))
     assert len(search.winners) > 1
-    for step in range(len(search.winners)):
+    for step in range(len(search.winners)):  # each reverses the lead, and is a mirror
         before, after = leads(search, step)
-        assert before < 0
-        assert after == pytest.approx(-before)
+        assert 0 < after == pytest.approx(-before)
         assert mirror_error(search, step) < 1e-12

@@ -5,11 +5,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from definition import exact, right_side
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgeom.bottleneck.certifying import slack
-from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
+from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.slack import certify_captives, slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
@@ -43,16 +44,9 @@ def test_a_bound_is_above_the_right_side_in_fractions(seed, d, dtype, size, dens
     with mock.patch.object(slack, "DENSE", dense):
         bounds = slack_bounds(layer, Box(high), range(8), captors)
     for t, bound in enumerate(bounds):
-        row, bias = exact_row(layer, t)
-        weights = [Fraction(w) for w in captors[t].weights.tolist()]
-        rivals = [exact_row(layer, int(i)) for i in captors[t].rivals]
-        v = [
-            sum(w * (row[k] - other[0][k]) for w, other in zip(weights, rivals, strict=True))
-            for k in range(d)
-        ]
-        c = sum(w * (bias - other[1]) for w, other in zip(weights, rivals, strict=True))
-        exact = (Fraction(high) * sum(map(abs, v)) + c) / sum(weights)
-        assert bound == np.inf or exact <= Fraction(float(bound)) < 0
+        v, c = right_side(layer, t, captors[t].rivals, captors[t].weights)
+        right = (Fraction(high) * sum(map(abs, v)) + c) / sum(exact(captors[t].weights))
+        assert bound == np.inf or right <= Fraction(float(bound)) < 0
 
 
 @settings(max_examples=200)
@@ -70,15 +64,10 @@ def test_a_mixture_rounded_outwards_is_no_captive(seed, d, room):
         SoftmaxLayer(W, np.append(-room, np.zeros(5))),
         Captors(np.arange(1, 6), weights),
     )
-    exact = [Fraction(w) for w in weights.tolist()]
-    rows = [exact_row(layer, i)[0] for i in range(6)]
-    v = [
-        sum(w * (rows[0][k] - row[k]) for w, row in zip(exact, rows[1:], strict=True))
-        for k in range(d)
-    ]
-    right = 100 * sum(map(abs, v)) - sum(exact) * Fraction(room)
+    v, c = right_side(layer, 0, captors.rivals, weights)
+    right = (100 * sum(map(abs, v)) + c) / sum(exact(weights))
     bound = slack_bounds(layer, Box(100.0), [0], [captors])[0]
-    assert bound == np.inf or right / sum(exact) <= Fraction(float(bound)) < 0
+    assert bound == np.inf or right <= Fraction(float(bound)) < 0
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Box(3.0, low=-0.5), Ball(20.0)])

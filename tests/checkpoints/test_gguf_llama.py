@@ -19,8 +19,14 @@ PIECES = [*"abcdefghijklmnopqrstuvwxyz0123456789", "\u0120", "ab", "abc", "<|end
 MERGES = ["a b", "ab c"]
 
 
-def _write(path: Path, model: Llama, quantised: bool = False, **facts) -> Path:
+@pytest.fixture
+def written(tmp_path):
+    return lambda *given, **facts: _write(tmp_path / "m.gguf", *given, **facts)
+
+
+def _write(path: Path, model: Llama | None = None, quantised: bool = False, **facts) -> Path:
     """A file as llama.cpp writes them; matrices in Q8_0 when `quantised`."""
+    model = model or Llama(SIZES).requires_grad_(False)
     c = model.config
     writer = gguf.GGUFWriter(path, facts.pop("architecture", "llama"))
     writer.add_block_count(c.n_layers)
@@ -67,35 +73,30 @@ def _write(path: Path, model: Llama, quantised: bool = False, **facts) -> Path:
 
 
 @pytest.mark.parametrize("quantised", [False, True])
-def test_a_file_gives_the_model_that_was_written(tmp_path, quantised, as_transformers):
+def test_a_file_gives_the_model_that_was_written(written, quantised, as_transformers):
     original = Llama(SIZES, seed=3).requires_grad_(False)
-    loaded = load_gguf_llama(_write(tmp_path / "m.gguf", original, quantised), "float64")
+    loaded = load_gguf_llama(written(original, quantised), "float64")
     assert loaded.config == SIZES
     tokens = torch.arange(20)[None]
     if quantised:
         assert not torch.equal(loaded.W_E, original.W_E.double())
     else:
-        torch.testing.assert_close(
-            loaded(tokens), original.double()(tokens), rtol=1e-12, atol=1e-12
-        )
+        expected = original.double()(tokens)
+        torch.testing.assert_close(loaded(tokens), expected, rtol=1e-12, atol=1e-12)
     with torch.no_grad():
         expected = as_transformers(loaded)(tokens).logits
     assert (loaded(tokens) - expected).abs().max() < 1e-6 * expected.abs().max()
 
 
-def test_its_tokenizer_merges_splits_digits_and_keeps_marks(tmp_path):
-    tokenizer = load_gguf_llama(
-        _write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False))
-    ).tokenizer
+def test_its_tokenizer_merges_splits_digits_and_keeps_marks(written):
+    tokenizer = load_gguf_llama(written()).tokenizer
     assert tokenizer.encode("abc ab").tolist() == [38, 36, 37]
     assert tokenizer.encode("12<|end|>").tolist() == [27, 28, 39]
     assert tokenizer.decode([38, 36, 37]) == "abc ab"
 
 
-def test_a_tokenizer_of_another_kind_is_said_to_be_absent(tmp_path, caplog):
-    model = load_gguf_llama(
-        _write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False), words="llama-bpe")
-    )
+def test_a_tokenizer_of_another_kind_is_said_to_be_absent(written, caplog):
+    model = load_gguf_llama(written(words="llama-bpe"))
     assert model.tokenizer is None
     assert "'llama-bpe' is not covered: give token ids" in caplog.text
 
@@ -109,17 +110,16 @@ def test_a_tokenizer_of_another_kind_is_said_to_be_absent(tmp_path, caplog):
         ({"turned": 8}, "turns 8 of 16 coordinates"),
     ],
 )
-def test_what_is_not_covered_is_refused_by_name(tmp_path, facts, message):
-    path = _write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False), **facts)
+def test_what_is_not_covered_is_refused_by_name(written, facts, message):
     with pytest.raises(ValueError, match=message):
-        load_gguf_llama(path)
+        load_gguf_llama(written(**facts))
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path):
+def test_weights_that_are_no_numbers_are_refused(written):
     model = Llama(SIZES).requires_grad_(False)
     model.blocks[1].ln2.w[0] = torch.inf
     with pytest.raises(ValueError, match=r"blk\.1\.ffn_norm\.weight has NaN or infinite"):
-        load_gguf_llama(_write(tmp_path / "m.gguf", model))
+        load_gguf_llama(written(model))
 
 
 @pytest.mark.torture

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import onnx
 import pytest
+import scipy.special
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -74,26 +75,85 @@ def test_matmul_and_add_before_a_softmax(tmp_path, plain, constants_as_nodes):
     np.testing.assert_array_equal(layer.b, plain["b"])
 
 
-@pytest.mark.parametrize("transposed", [0, 1])
-def test_gemm_with_its_scales_is_what_the_runtime_computes(tmp_path, layer_arrays, transposed):
-    W, b = layer_arrays
-    row = f'Gemm x W b > y; {{"transB": {transposed}, "alpha": 2.0, "beta": 0.5}}'
-    path = _save(tmp_path / "m.onnx", row, {"W": W if transposed else W.T, "b": b})
-    x, answers = _answers(path, 5)
-    np.testing.assert_allclose(load_softmax_layer(path).logits(x), answers, rtol=1e-5, atol=1e-6)
-
-
-def test_constants_behind_transpose_and_outputs_behind_reshape(tmp_path, layer_arrays):
-    W, _ = layer_arrays
-    rows = """
+W, B = np.random.default_rng(0).standard_normal((7, 4)).astype(np.float32), np.ones(7, "f4")
+W, B = W[:, :3], W[:, 3]
+SCALES = (np.abs(W).max(axis=1) / 127).astype(np.float32)  # one per class
+CODES = np.round(W / SCALES[:, None]).astype(np.int8)
+CODED = {"b": B, "scales": SCALES, "zero": np.zeros(7, np.int8)}
+CONVOLVED = """
+    Unsqueeze x axes > wide
+    Conv wide W b > maps
+    Squeeze maps axes > logits
+    Softmax logits > y
+"""
+GRAPHS = {
+    "a Gemm and its scales": ('Gemm x W b > y; {"alpha": 2.0, "beta": 0.5}', {"W": W.T, "b": B}),
+    "a transposed Gemm": ('Gemm x W b > y; {"transB": 1, "beta": 0.5}', {"W": W, "b": B}),
+    "a constant behind a transpose, an output behind a reshape": (
+        """
         Transpose W > Wt; {"perm": [1, 0]}
         MatMul x Wt > logits
         Reshape logits shape > y
-    """
-    path = _save(tmp_path / "m.onnx", rows, {"W": W, "shape": np.array([-1, 7])})
-    layer = load_softmax_layer(path)
-    np.testing.assert_array_equal(layer.W, W)
-    assert layer.b is None
+        """,
+        {"W": W, "shape": np.array([-1, 7])},
+    ),
+    "a softmax written out": (
+        """
+        MatMul x W > xW
+        Add xW b > logits
+        ReduceMax logits > m; {"axes": [-1]}
+        Sub logits m > s
+        Exp s > e
+        ReduceSum e axes > t
+        Div e t > y
+        """,
+        {"W": W.T, "b": B, "axes": np.array([-1])},
+    ),
+    "a temperature and a scale per class": (
+        """
+        MatMul x W > xW
+        Mul xW scale > scaled
+        Add scaled b > z
+        Div z T > logits
+        Softmax logits > y
+        """,
+        {"W": W.T, "b": B, "scale": np.linspace(0.5, 2, 7, dtype="f4"), "T": np.float32(0.5)},
+    ),
+    "weights behind a dequantisation": (
+        """
+        DequantizeLinear W scales zero > real; {"axis": 1}
+        MatMul x real > xW
+        Add b xW > y
+        """,
+        {"W": CODES.T, **CODED},
+    ),
+    "weights behind a dequantisation and a transpose": (
+        """
+        DequantizeLinear W scales zero > real; {"axis": 0}
+        Transpose real > operand
+        MatMul x operand > xW
+        Add b xW > y
+        """,
+        {"W": CODES, **CODED},
+    ),
+    "a convolution of one pixel": (CONVOLVED, {"W": W[..., None], "b": B, "axes": np.array([2])}),
+    "a convolution of one pixel in the plane": (
+        CONVOLVED,
+        {"W": W[..., None, None], "b": B, "axes": np.array([2, 3])},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_layer_gives_what_the_graph_computes(tmp_path, name):
+    opset = 21 if "dequantisation" in name else 17  # as the reference has them
+    path = _save(tmp_path / "m.onnx", *GRAPHS[name], opset=opset)
+    x, answers = _answers(path, 20)
+    found = load_softmax_layer(path).logits(x)
+    if (answers > 0).all():  # probabilities
+        found = scipy.special.softmax(found, axis=1)
+    np.testing.assert_allclose(found, answers, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(load_softmax_layer(path, weight="W").W.shape, (7, 3))
 
 
 def test_the_last_of_two_layers_is_taken_and_two_outputs_are_two_heads(tmp_path, layer_arrays):
@@ -154,31 +214,11 @@ def test_characters_in_the_metadata_name_the_classes(tmp_path, plain, ending):
 
 def test_a_graph_without_a_last_layer_lists_its_matrices(tmp_path, plain):
     path = _save(tmp_path / "m.onnx", "MatMul x W > h \n Tanh h > y", {"W": plain["W"]})
-    with pytest.raises(
-        ValueError,
-        match=r"no matrix product with a constant before its output; candidates: W \(3, 7\)",
-    ):
+    with pytest.raises(ValueError, match=r"no matrix product .*; candidates: W \(3, 7\)"):
         load_softmax_layer(path)
     path = _save(tmp_path / "m.onnx", "Conv x W > y", {"W": np.ones((7, 3, 3), np.float32)})
     with pytest.raises(ValueError, match="no matrix product"):
         load_softmax_layer(path)
-
-
-def test_a_softmax_written_out_is_seen_through(tmp_path, layer_arrays):
-    W, b = layer_arrays
-    rows = """
-        MatMul x W > xW
-        Add xW b > logits
-        ReduceMax logits > m; {"axes": [-1]}
-        Sub logits m > s
-        Exp s > e
-        ReduceSum e axes > t
-        Div e t > y
-    """
-    path = _save(tmp_path / "m.onnx", rows, {"W": W.T, "b": b, "axes": np.array([-1])})
-    layer = load_softmax_layer(path)
-    np.testing.assert_array_equal(layer.W, W)
-    np.testing.assert_array_equal(layer.b, b)
 
 
 def test_a_relu_between_the_layer_and_the_softmax_is_said(tmp_path, plain):
@@ -198,25 +238,6 @@ def test_a_score_that_classes_share_is_no_layer(tmp_path):
     constants = {"w": np.ones((3, 1), np.float32), "b": np.ones(17, np.float32)}
     with pytest.raises(ValueError, match="a layer with 1 class has nothing to choose from"):
         load_head(_save(tmp_path / "m.onnx", rows, constants))
-
-
-def test_a_temperature_and_a_scale_per_class_are_part_of_the_layer(tmp_path, layer_arrays):
-    W, b = layer_arrays
-    scale = np.linspace(0.5, 2, 7).astype(np.float32)
-    rows = """
-        MatMul x W > xW
-        Mul xW scale > scaled
-        Add scaled b > z
-        Div z T > logits
-        Softmax logits > y
-    """
-    constants = {"W": W.T, "b": b, "scale": scale, "T": np.float32(0.5)}
-    path = _save(tmp_path / "m.onnx", rows, constants)
-    x, answers = _answers(path, 20)
-    ours, expected = load_softmax_layer(path).logits(x), np.log(answers)
-    np.testing.assert_allclose(
-        ours - ours.max(1, keepdims=True), expected - expected.max(1, keepdims=True), atol=1e-4
-    )
 
 
 def test_dynamically_quantised_products_give_the_real_weights(tmp_path, layer_arrays):
@@ -240,24 +261,6 @@ def test_dynamically_quantised_products_give_the_real_weights(tmp_path, layer_ar
     x, runtime = _answers(path, 50)
     # the runtime rounds the features
     assert (runtime.argmax(1) == head.layer.logits(x).argmax(1)).mean() > 0.9
-
-
-@pytest.mark.parametrize("transposed", [False, True])
-def test_weights_behind_a_dequantisation_are_its_real_numbers(tmp_path, layer_arrays, transposed):
-    W, b = layer_arrays
-    scales = (np.abs(W).max(axis=1) / 127).astype(np.float32)  # one per class
-    codes = np.round(W / scales[:, None]).astype(np.int8)
-    stored = codes if transposed else np.ascontiguousarray(codes.T)
-    rows = f"""
-        DequantizeLinear W scales zero > real; {{"axis": {int(not transposed)}}}
-        {"Transpose" if transposed else "Identity"} real > operand
-        MatMul x operand > xW
-        Add b xW > y
-    """
-    constants = {"W": stored, "b": b, "scales": scales, "zero": np.zeros(7, np.int8)}
-    path = _save(tmp_path / "m.onnx", rows, constants, opset=21)
-    x, answers = _answers(path, 20)
-    np.testing.assert_allclose(load_softmax_layer(path).logits(x), answers, atol=1e-5)
 
 
 PARTS = "\n Concat"
@@ -328,25 +331,6 @@ def test_a_small_layer_is_told_over_the_networks_own_set_too(tmp_path, capsys, m
     told = capsys.readouterr().out
     assert "unargmaxable: 1" in told
     assert "are never an output from" not in told
-
-
-@pytest.mark.parametrize("pixels", [(1,), (1, 1)])
-def test_a_convolution_of_one_pixel_is_the_layer(tmp_path, layer_arrays, pixels):
-    W, b = layer_arrays
-    rows = """
-        Unsqueeze x axes > wide
-        Conv wide W b > maps
-        Squeeze maps axes > logits
-        Softmax logits > y
-    """
-    kernel, axes = W.reshape(*W.shape, *pixels), np.arange(2, 2 + len(pixels))
-    path = _save(tmp_path / "m.onnx", rows, {"W": kernel, "b": b, "axes": axes})
-    layer = load_softmax_layer(path)
-    np.testing.assert_array_equal(layer.W, W)
-    np.testing.assert_array_equal(layer.b, b)
-    x, answers = _answers(path, 20)
-    np.testing.assert_array_equal(layer.logits(x).argmax(axis=1), answers.argmax(axis=1))
-    np.testing.assert_array_equal(load_softmax_layer(path, weight="W").W, W)
 
 
 def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path, layer_arrays):
@@ -422,7 +406,6 @@ def test_bounds_of_features_are_not_drawn_in(tmp_path, layer_arrays):
         assert low * (1 - 1e-3 * np.sign(low)) < features.low <= low
 
 
-W, B = np.ones((3, 7), np.float32), np.ones(7, np.float32)
 DAMAGED = {
     "cycle of Identity feeding the output": "Identity y > a \n Identity a > y",
     "cycle of Softmax": "Softmax b0 > y \n Softmax y > b0",
@@ -439,7 +422,7 @@ DAMAGED = {
 @pytest.mark.parametrize("case", DAMAGED)
 @pytest.mark.parametrize("weight", [None, "W", "w1"])
 def test_damaged_graphs_end_in_a_sentence(tmp_path, case, weight):
-    path = _save(tmp_path / "m.onnx", DAMAGED[case], {"W": W, "B": B})
+    path = _save(tmp_path / "m.onnx", DAMAGED[case], {"W": W.T, "B": B})
     with pytest.raises(ValueError, match=r"m\.onnx"):
         load_softmax_layer(path, weight=weight)
 
@@ -450,12 +433,12 @@ def test_a_very_long_chain_is_walked(tmp_path):
         ("MatMul x W > v0", "Identity v20000 > y"),
         ("Identity W > v0", "MatMul x v20000 > y"),
     ):
-        path = _save(tmp_path / "m.onnx", [*_nodes(before), *chain, *_nodes(after)], {"W": W})
+        path = _save(tmp_path / "m.onnx", [*_nodes(before), *chain, *_nodes(after)], {"W": W.T})
         assert load_softmax_layer(path).classes == 7
 
 
 def test_declared_sizes_are_compared_with_the_file(tmp_path):
-    path = _save(tmp_path / "m.onnx", "MatMul x W > y", {"W": W})
+    path = _save(tmp_path / "m.onnx", "MatMul x W > y", {"W": W.T})
     model = onnx.load(str(path))
     for dims, message in (
         [[-3, -7], "impossible shape"],

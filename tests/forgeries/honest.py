@@ -58,7 +58,8 @@ def layer(*, bias: bool, dtype: str = "f4") -> SoftmaxLayer:
     return SoftmaxLayer(W, b if bias else None)
 
 
-def _saved(found: object) -> bytes:
+def saved(found: object) -> bytes:
+    """The file of a scan, of answers, or of ceilings."""
     with tempfile.TemporaryDirectory() as folder:
         found.save(Path(folder) / "evidence.npz")  # type: ignore[attr-defined]
         return (Path(folder) / "evidence.npz").read_bytes()
@@ -90,7 +91,7 @@ def files() -> dict[str, Honest]:
     for name, features in SETS.items():
         for bias in (True, False):
             one = layer(bias=bias, dtype="f4" if bias else "f8")
-            content = _saved(scan(one, features=features))
+            content = saved(scan(one, features=features))
             found[name if bias else f"{name}, no bias"] = Honest(one, content)
     box = found["box"]
     exact = box.evidence
@@ -104,37 +105,37 @@ def files() -> dict[str, Honest]:
     found["undecided"] = Honest(box.layer, given_up.bytes())
     sets = Box(0.125), Ball(0.0625), Unbounded()
     lost = scan(box.layer, features=Box(0.0625))
-    found["wider"] = Honest(box.layer, _saved(widen(lost, sets)))
-    found["part"] = Honest(box.layer, _saved(scan(box.layer, [1, 5, 8], features=SETS["box"])))
+    found["wider"] = Honest(box.layer, saved(widen(lost, sets)))
+    found["part"] = Honest(box.layer, saved(scan(box.layer, [1, 5, 8], features=SETS["box"])))
     rng = np.random.default_rng(0)
     wide = SoftmaxLayer(rng.normal(size=(80, 3)).astype("f4"), rng.normal(size=80).astype("f4"))
-    found["wide"] = Honest(wide, _saved(scan(wide, features=Box(2.0))))
+    found["wide"] = Honest(wide, saved(scan(wide, features=Box(2.0))))
     tiny = SoftmaxLayer([[-1e160], [0.0]], [1e-300, 0.0])
-    found["tiny"] = Honest(tiny, _saved(scan(tiny, features=Unbounded())))
+    found["tiny"] = Honest(tiny, saved(scan(tiny, features=Unbounded())))
     large = SoftmaxLayer([[1.0], [0.0]])  # in whose units the smallest points are 0
-    found["large"] = Honest(large, _saved(scan(large, features=Ball(2.0**1000))))
+    found["large"] = Honest(large, saved(scan(large, features=Ball(2.0**1000))))
     # class 0 wins where float64 cannot see it: by a product of shift and row below its range, and
     # by entries that the unit of the largest takes
     shifted = SoftmaxLayer([[0, 0], [-1e-200, -1], [-1e-200, 1]])
     where = Ellipsoid([0.0, 1.0], [1e-200, 0.0], radius=1.0)
-    found["vanishing shift"] = Honest(shifted, _saved(scan(shifted, features=where)))
+    found["vanishing shift"] = Honest(shifted, saved(scan(shifted, features=where)))
     a, b, c, d = 2.0**-1023, 2.0**-1026, 2.0**50, 2.0**41
     apart = SoftmaxLayer([[0, 0], [-a, -c], [-b, d], [a, -c]])
     where = Ellipsoid([2.0**1000, 2.0**-200], radius=1.0)
-    found["far apart"] = Honest(apart, _saved(scan(apart, features=where)))
+    found["far apart"] = Honest(apart, saved(scan(apart, features=where)))
     short, where = SoftmaxLayer([[0], [-1e160]], [0, 1e-200]), Ellipsoid([2.0**-500], radius=1e-200)
-    found["vanishing radius"] = Honest(short, _saved(scan(short, features=where)))
+    found["vanishing radius"] = Honest(short, saved(scan(short, features=where)))
     # sums of class 1 leave float32 on their way, where a bias that no unit holds lets it be used
     rows = np.outer([-0.42, 1, -0.5], np.ones(5))
     rows[1, :2] = -2.5
     wide = SoftmaxLayer((1e38 * rows).astype("f4"), np.array([0, 0, 1e-45], "f4"))
-    found["overflow"] = Honest(wide, _saved(scan(wide, features=Box(1e300))))
+    found["overflow"] = Honest(wide, saved(scan(wide, features=Box(1e300))))
     one = SoftmaxLayer([[1.0, 2.0]])
-    found["one class"] = Honest(one, _saved(scan(one)))
+    found["one class"] = Honest(one, saved(scan(one)))
     ends = ([[0]], True), ([[1], [2]], False), ([[3], [2], [4, 6]], True), ([[5, 0], [8]], False)
     orders = [Order(blocks, rest) for blocks, rest in (*ends, ([[0, 1, 2]], False))]
-    found["answers"] = Honest(box.layer, _saved(ask(box.layer, orders, features=SETS["box"])))
+    found["answers"] = Honest(box.layer, saved(ask(box.layer, orders, features=SETS["box"])))
     router = SoftmaxLayer(np.vstack([[[0, 0]], RING, RING * 0.875]))
-    found["experts"] = Honest(router, _saved(ask_experts(router, 2, features=Box(1.0))))
-    found["experts, one"] = Honest(router, _saved(ask_experts(router, 1, features=Ball(1.0))))
+    found["experts"] = Honest(router, saved(ask_experts(router, 2, features=Box(1.0))))
+    found["experts, one"] = Honest(router, saved(ask_experts(router, 1, features=Ball(1.0))))
     return found

@@ -7,10 +7,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import json
-import runpy
-import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -32,9 +28,8 @@ from corpus import (
     without_suffix,
     written,
 )
-from evidence import Evidence
-from honest import SETS, layer
-from verifiers import TOOL
+from honest import SETS, Honest, layer, saved
+from verifiers import sceptic
 
 from softgeom.bottleneck.ceilings import Ceilings, ceilings
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
@@ -56,7 +51,7 @@ def thin() -> SoftmaxLayer:
 
 
 @functools.cache
-def files() -> dict[str, tuple[SoftmaxLayer, bytes]]:
+def files() -> dict[str, Honest]:
     """Honest ceilings of a layer over each set, and of what is harder."""
     cases = {name: (layer(bias=True), where) for name, where in SETS.items()}
     cases |= {
@@ -68,14 +63,8 @@ def files() -> dict[str, tuple[SoftmaxLayer, bytes]]:
     with contextlib.redirect_stderr(io.StringIO()), np.errstate(all="ignore"):
         for name, (one, where) in cases.items():
             asked = None if name != "thin" else [0]
-            found[name] = one, _saved(ceilings(one, asked, features=where))
+            found[name] = Honest(one, saved(ceilings(one, asked, features=where)))
     return found
-
-
-def _saved(found: Ceilings) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        found.save(Path(folder) / "ceilings.npz")
-        return (Path(folder) / "ceilings.npz").read_bytes()
 
 
 FORGERIES = {
@@ -153,53 +142,32 @@ FORGERIES = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def verifiers(tmp_path, monkeypatch):
-    """`verifiers(content, layer)`: what each says; None where it accepts."""
-    monkeypatch.syspath_prepend(TOOL.parent)
-    path, stored = tmp_path / "ceilings.npz", tmp_path / "layer.npz"
-
-    def library(one: SoftmaxLayer) -> str | None:
-        try:
-            Ceilings.load(path, one)
-        except ValueError as error:
-            return str(error)
-        return None
-
-    def sceptic(one: SoftmaxLayer) -> str | None:
-        np.savez(stored, W=one.W, **({} if one.b is None else {"b": one.b}))
-        monkeypatch.setattr(sys, "argv", ["check_ceilings.py", str(path), str(stored)])
-        try:
-            with contextlib.redirect_stdout(io.StringIO()):
-                _tool()["main"]()
-        except SystemExit as end:
-            return str(end.code)
-        return None
-
-    def both_of_them(content: bytes, one: SoftmaxLayer) -> dict[str, str | None]:
-        path.write_bytes(content)
-        return {"library": library(one), "sceptic": sceptic(one)}
-
-    return both_of_them
-
-
-@functools.cache
-def _tool():
-    return runpy.run_path(str(TOOL.with_name("check_ceilings.py")))
+def answers(content: bytes, honest: Honest, place: Path) -> dict[str, str | None]:
+    """What each says; None where it accepts."""
+    path = place / "ceilings.npz"
+    path.write_bytes(content)
+    library = None
+    try:
+        Ceilings.load(path, honest.layer)
+    except ValueError as error:
+        library = str(error)
+    return {"library": library, "sceptic": sceptic(content, honest, place, "check_ceilings")}
 
 
 @pytest.mark.parametrize("name", SETS | {"level": 0, "beyond": 0})
-def test_honest_ceilings_are_accepted(name, verifiers):
-    one, content = files()[name]
-    assert verifiers(content, one) == {"library": None, "sceptic": None}
-    assert json.loads(str(np.load(io.BytesIO(content))["head"]))["holds"] == "ceilings"
+def test_honest_ceilings_are_accepted(name, tmp_path):
+    assert answers(files()[name].content, files()[name], tmp_path) == {
+        "library": None,
+        "sceptic": None,
+    }
+    assert files()[name].holds == "ceilings"
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_forged_ceilings_are_refused(name, verifiers):
-    one, content = files()[name.split(":")[0]]
-    evidence = Evidence.read(content)
+def test_forged_ceilings_are_refused(name, tmp_path):
+    honest = files()[name.split(":")[0]]
+    evidence = honest.evidence
     FORGERIES[name](evidence)
-    said = verifiers(evidence.bytes(), one)
+    said = answers(evidence.bytes(), honest, tmp_path)
     assert [of for of, sentence in said.items() if sentence is None] == []
     assert all("\n" not in sentence for sentence in said.values())

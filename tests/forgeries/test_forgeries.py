@@ -14,11 +14,14 @@ import fuzz
 import numpy as np
 import pytest
 from corpus import CORPUS, other_names
-from honest import files
+from honest import Honest, files, saved
 from judge import falsehoods
-from verifiers import TOOL, VERIFIERS, _tool
+from verifiers import TOOLS, VERIFIERS, store
+from verifiers import tool as program
 
 from softgeom.bottleneck.certifying import evidence_file
+from softgeom.bottleneck.scanner import scan
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -74,7 +77,7 @@ def test_archives_of_gigabytes_have_fields_of_their_own(tmp_path, monkeypatch):
         said = [verify(content, honest, tmp_path) for verify in VERIFIERS.values()]
         assert None not in said
         monkeypatch.setattr(evidence_file, "LARGE", size)
-        monkeypatch.setitem(_tool()["main"].__globals__, "LARGE", size)
+        monkeypatch.setitem(program("check_evidence"), "LARGE", size)
         assert [verify(content, honest, tmp_path) for verify in VERIFIERS.values()] == [None] * 3
         # a name behind the field that is allowed there
         other = other_names(content)
@@ -86,11 +89,12 @@ def test_archives_of_gigabytes_have_fields_of_their_own(tmp_path, monkeypatch):
 def tool(tmp_path):
     """`tool(name, *options)`: what the independent checker says about an honest file."""
 
-    def run(name: str, *options: str) -> subprocess.CompletedProcess:
-        layer = files()[name].layer
-        (tmp_path / "evidence.npz").write_bytes(files()[name].content)
-        np.savez(tmp_path / "layer.npz", W=layer.W, **({} if layer.b is None else {"b": layer.b}))
-        command = [sys.executable, "-I", "-O", str(TOOL), "evidence.npz", "layer.npz", *options]
+    def run(name: str | Honest, *options: str) -> subprocess.CompletedProcess:
+        honest = files()[name] if isinstance(name, str) else name
+        (tmp_path / "evidence.npz").write_bytes(honest.content)
+        store(tmp_path / "layer.npz", honest.layer)
+        tool = str(TOOLS / "check_evidence.py")
+        command = [sys.executable, "-I", "-O", tool, "evidence.npz", "layer.npz", *options]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     return run
@@ -107,6 +111,24 @@ def test_the_tool_says_what_it_looked_at(tool):
     assert "high 5.0 to 5.0, low -1.0 to -1.0" in lines[0][1]
     assert "looked at 10 of 10" in lines[0][-1]
     assert "top k = 2: 10 possible, 1 impossible" in tool("experts").stdout
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        *(Box(100.0), Ball(3.0), Unbounded(), Ellipsoid.layer_norm(np.linspace(0.5, 2.0, 6))),
+        Ellipsoid.rms_norm(np.linspace(-0.5, 2.0, 6)),
+    ],
+    ids=lambda features: features.kind,
+)
+def test_mixtures_in_general_position_are_proven_by_a_simplex(features, tool):
+    rng = np.random.default_rng(3)
+    W = rng.normal(size=(30, 6)).astype("f4")
+    W[24:] = rng.dirichlet(np.ones(24), size=6) @ W[:24]
+    found = scan(SoftmaxLayer(W), features=features)
+    said = tool(Honest(found.layer, saved(found))).stdout
+    assert "looked at 30 of 30" in said
+    assert f"'simplex': {found.counts['unargmaxable']}" in said
 
 
 def test_a_sample_is_drawn_afresh_and_can_be_repeated(tool):

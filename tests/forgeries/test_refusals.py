@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from corpus import CORPUS
 from honest import files
-from verifiers import TOOL, VERIFIERS, _tool
+from verifiers import TOOLS, VERIFIERS, tool
 
 from softgeom.bottleneck.certifying import evidence_file
 
@@ -48,8 +48,8 @@ def demands(source: str, name: str) -> dict[int, str]:
 @pytest.mark.parametrize("verifier", ["sceptic", "load"])
 def test_without_any_demand_some_forgery_passes(verifier, tmp_path, monkeypatch):
     if verifier == "sceptic":
-        module, name = _tool()["main"].__globals__, "demand"
-        source = TOOL.read_text(encoding="utf-8")
+        module, name = tool("check_evidence"), "demand"
+        source = (TOOLS / "check_evidence.py").read_text(encoding="utf-8")
     else:
         module, name = vars(evidence_file), "_require"
         source = inspect.getsource(evidence_file)
@@ -105,13 +105,13 @@ W = np.ones((2, 2))
 )
 def test_the_sceptic_refuses_what_is_no_layer(layer, tmp_path):
     np.savez(tmp_path / "layer.npz", **layer)
-    globals_ = _tool()["main"].__globals__
+    globals_ = tool("check_evidence")
     with pytest.raises(globals_["RefusedError"]):
         globals_["read_layer"](tmp_path / "layer.npz")
 
 
 def test_the_sceptic_gives_up_on_too_many_experts():
-    met, refused = (_tool()["main"].__globals__[name] for name in ("met", "RefusedError"))
+    met, refused = (tool("check_evidence")[name] for name in ("met", "RefusedError"))
     pairs = [set(pair) for pair in itertools.combinations(range(6), 2)]
     assert met(pairs, 5)
     assert not met(pairs, 4)

@@ -5,6 +5,7 @@ answers None when it accepts it, else the sentence with which it refuses.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -12,6 +13,7 @@ import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,9 +25,10 @@ from softgeom.bottleneck.certifying.folder import verify_folder, write_folder
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.commands.answers_folder import ANSWERS, verify_answers, write_answers
-from softgeom.layer import Box, FeatureSet, Unbounded
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 
-TOOL = Path(__file__).parents[2] / "tools" / "check_evidence.py"
+TOOLS = Path(__file__).parents[2] / "tools"
+sys.path.append(str(TOOLS))  # one of them imports another
 READERS = {"scan": Scan, "answers": Answers, "experts": Router}
 VERDICTS = {2: "unargmaxable", 6: "unargmaxable", 3: "tied", 4: "undecided"}
 Verifier = Callable[[bytes, Honest, Path], str | None]
@@ -62,17 +65,18 @@ def folder(content: bytes, honest: Honest, place: Path) -> Path:
     return place / "out"
 
 
-def sceptic(content: bytes, honest: Honest, place: Path) -> str | None:
-    """tools/check_evidence.py."""
+def sceptic(
+    content: bytes, honest: Honest, place: Path, program: str = "check_evidence"
+) -> str | None:
+    """tools/check_evidence.py, or check_ceilings.py."""
     path, layer = place / "evidence.npz", place / "layer.npz"
     path.write_bytes(content)
     if not layer.exists():
-        b = {} if honest.layer.b is None else {"b": honest.layer.b}
-        np.savez(layer, W=honest.layer.W, **b)
-    before, sys.argv = sys.argv, ["check_evidence.py", str(path), str(layer)]
+        store(layer, honest.layer)
+    before, sys.argv = sys.argv, [program, str(path), str(layer)]
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            _tool()["main"]()
+            tool(program)["main"]()
     except SystemExit as end:
         return str(end.code)
     finally:
@@ -81,23 +85,27 @@ def sceptic(content: bytes, honest: Honest, place: Path) -> str | None:
 
 
 VERIFIERS: dict[str, Verifier] = {"load": load, "verify": verify, "sceptic": sceptic}
-_KEPT: dict[object, object] = {}
+_KEPT: dict[bytes, dict[str, bytes]] = {}
 
 
-def _tool() -> dict[str, Callable[[], None]]:
-    if "tool" not in _KEPT:
-        _KEPT["tool"] = runpy.run_path(str(TOOL))
-    return _KEPT["tool"]  # type: ignore[return-value]
+def store(path: Path, layer: SoftmaxLayer) -> None:
+    """A layer as the programs read it."""
+    np.savez(path, W=layer.W, **({} if layer.b is None else {"b": layer.b}))
+
+
+@functools.cache
+def tool(program: str) -> dict[str, Any]:
+    """What a program of tools/ defines, read once."""
+    return runpy.run_path(str(TOOLS / f"{program}.py"))["main"].__globals__
 
 
 def _written(honest: Honest, folder: Path, write: Callable[[], object]) -> None:
     """The folder of the honest file: made once in a process, then copied."""
     if honest.content not in _KEPT:
         write()
-        files = {path.name: path.read_bytes() for path in folder.iterdir()}
-        _KEPT[honest.content] = files
+        _KEPT[honest.content] = {path.name: path.read_bytes() for path in folder.iterdir()}
     folder.mkdir(exist_ok=True)
-    for name, content in _KEPT[honest.content].items():  # type: ignore[attr-defined]
+    for name, content in _KEPT[honest.content].items():
         (folder / name).write_bytes(content)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from fractions import Fraction
 
 import numpy as np
+from definition import exact_margin
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.checker import Checker, wins
-from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
+from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors, Witness
 from softgeom.bottleneck.proving.exact import decide_exactly
@@ -79,12 +79,7 @@ def false_witnesses(attempts: int, seed: int) -> int:
         layer = SoftmaxLayer(np.array([w, rival]).astype(dtype))
         point = np.ldexp(x, power).astype(dtype)
         certified = Checker(layer, Unbounded()).certify(point[None], np.array([0]))[0]
-        exact = [Fraction(float(v)) for v in point]
-        own, other = (
-            sum((p * q for p, q in zip(exact_row(layer, i)[0], exact, strict=True)), Fraction(0))
-            for i in (0, 1)
-        )
-        wrong += bool(certified > 0 and not own > other)
+        wrong += bool(certified > 0 and not exact_margin(layer, 0, point) > 0)
     return wrong
 
 
