@@ -557,7 +557,7 @@ def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features, rows):
         assert system(layer, features, weights / 3).is_near_tie() is near
 
 
-# ---- witness.py
+# ---- checker.py
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
