@@ -36,10 +36,11 @@ def test_a_twin_differs_in_its_layers_alone(data):
 
 
 def test_a_model_beside_itself_gains_nothing_and_explains_by_its_words(data):
-    jobs = by_dimension.plan(data, {2: 4}, [1], 150)
-    twin, again = (
-        recipes.watch(*jobs[2, 1, one]) for one in (by_dimension.MEAN, by_dimension.AGAIN)
+    jobs, routes = (
+        by_dimension.plan(data, {2: 4}, [1], 150),
+        (by_dimension.MEAN, by_dimension.AGAIN),
     )
+    twin, again = (recipes.watch(*jobs[2, 1, route]) for route in routes)
     row = by_dimension.examine(twin, twin, again, *jobs[2, 1, by_dimension.MEAN][1:4], 30)
     assert row["accuracy"] == row["twin"] == row["layers_skipped"]
     assert row["accuracy_at_loss"] == row["twin_at_loss"]
@@ -65,32 +66,26 @@ def test_what_is_given_is_cut_at_its_own_median(data):
         assert there[f"given_by_{name}"] == here[f"given_by_{name}"] < 1
 
 
-def runs(differences):
+def compare(differences):
     rows = [
         {"dimension": d, "route": "hard", "seed": seed, "ours": 0.5 + value, "other": 0.5}
         | {"apart": (seed - 1) * d / 1000}
         for d, values in differences.items()
         for seed, value in enumerate(values)
     ]
-    return pd.DataFrame(rows)
+    return by_dimension.compare(pd.DataFrame(rows), "ours", "other", "apart")
 
 
 def test_differences_are_decided_over_seeds_after_the_correction():
-    table = by_dimension.compare(
-        runs(
-            {
-                2: [0.030, 0.031, 0.032],
-                4: [-0.020, -0.021, -0.022],
-                # p of .035 twice, which the correction does not pass
-                8: [0.010, 0.015, 0.020],
-                16: [-0.010, -0.015, -0.020],
-                32: [np.nan, 0.1, 0.1],
-            }
-        ),
-        "ours",
-        "other",
-        "apart",
-    )
+    differences = {
+        2: [0.030, 0.031, 0.032],
+        4: [-0.020, -0.021, -0.022],
+        # p of .035 twice, which the correction does not pass
+        8: [0.010, 0.015, 0.020],
+        16: [-0.010, -0.015, -0.020],
+        32: [np.nan, 0.1, 0.1],
+    }
+    table = compare(differences)
     assert list(table["dimension"]) == [2, 4, 8, 16]
     assert list(table["decided"]) == ["above", "below", "", ""]
     assert (table["p"] < 0.05).all()
@@ -102,13 +97,7 @@ def test_differences_are_decided_over_seeds_after_the_correction():
     assert found["most"] == pytest.approx(0.031)
     assert found["at"] == "d = 2, hard"
     assert found["null_deviation"] == pytest.approx(0.016)
-    found = by_dimension.evidence(
-        by_dimension.compare(runs({2: [np.nan]}), "ours", "other", "apart")
-    )
-    assert found["pairs"] == 0
-    assert found["null_deviation"] is None
-    one_seed = by_dimension.evidence(
-        by_dimension.compare(runs({2: [0.1]}), "ours", "other", "apart")
-    )
+    found = by_dimension.evidence(compare({2: [np.nan]}))
+    assert (found["pairs"], found["null_deviation"], found["most"]) == (0, None, None)
+    one_seed = by_dimension.evidence(compare({2: [0.1]}))
     assert (one_seed["pairs"], one_seed["null_deviation"]) == (1, None)
-    assert found["most"] is None

@@ -13,15 +13,9 @@ from softgeom.source import Source
 @pytest.fixture(scope="module")
 def subject():
     tokenizer = train_tokenizer("a rose is a rose is a rose", 260)
-    config = GPTConfig(
-        d_vocab=len(tokenizer), d_model=12, n_heads=2, n_layers=2, d_mlp=16, n_ctx=20, init_std=0.4
-    )
-    return Subject(
-        "tiny",
-        GPT(config, seed=3).double().requires_grad_(False),
-        tokenizer,
-        Source("tiny", "computed"),
-    )
+    sizes = dict(d_model=12, n_heads=2, n_layers=2, d_mlp=16, n_ctx=20, init_std=0.4)
+    model = GPT(GPTConfig(d_vocab=len(tokenizer), **sizes), seed=3).double().requires_grad_(False)
+    return Subject("tiny", model, tokenizer, Source("tiny", "computed"))
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +37,16 @@ def test_every_head_is_localised_beside_its_control(subject, anatomy):
     table = dissections.localise(anatomy, asked)
     assert table["name"].tolist() == ["L0.H0", "L0.H1", "L1.H0", "L1.H1"]
     readout = circuits.logit_gap(anatomy, asked.right)
-    _, mixed = circuits.mixed_values(anatomy, asked.tokens)
-    total = circuits.effects_of_heads(
-        anatomy, asked.tokens, circuits.mean_donor(mixed), readout
-    ).mean(-1)
+    donor = circuits.mean_donor(circuits.mixed_values(anatomy, asked.tokens)[1])
+    total = circuits.effects_of_heads(anatomy, asked.tokens, donor, readout).mean(-1)
     assert table["total"].tolist() == pytest.approx(total.flatten().tolist())
     paths = dissections.paths_to(anatomy, asked, (1, 0))
     assert paths["name"].tolist() == ["L0.H0", "L0.H1"]
 
 
 def test_atlas_memories_and_decisions_have_a_row_for_each_head_layer_and_position(subject, anatomy):
-    read = circuits.repeated_tokens(
-        subject.model.config.d_vocab, 2, 6, torch.Generator().manual_seed(0), start=subject.start
-    )
+    vocabulary, seeded = subject.model.config.d_vocab, torch.Generator().manual_seed(0)
+    read = circuits.repeated_tokens(vocabulary, 2, 6, seeded, start=subject.start)
     assert len(dissections.atlas(anatomy, read, 6)) == 4
     windows = subject.windows("a rose is a rose is a rose " * 40, 16, 6)
     memories = dissections.memories(anatomy, windows, 4, 0)

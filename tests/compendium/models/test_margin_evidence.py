@@ -45,24 +45,17 @@ def test_gain_is_the_added_loss_beyond_the_baselines():
 
 
 def test_both_rulers_measure_the_baseline_alike():
-    grid = robustness.perturbation_grid(
-        {"noise": [1.0, 4.0], "drift": [2.0]}, baseline_rms=0.5, d_model=16
-    )
+    multiples = {"noise": [1.0, 4.0], "drift": [2.0]}
+    grid = robustness.perturbation_grid(multiples, baseline_rms=0.5, d_model=16)
     sizes = {(p.family, p.scale, p.level): p.sigma for p in grid}
     assert sizes["noise", "absolute", 2] == 0.5 * sizes["noise", "relative", 2] == 2.0
     assert sizes["drift", "absolute", 1] == 2.0 * 0.5 * 4.0
 
 
 def scored(learned):
-    shape = (3, 6)
-    flat = {
-        "learned": np.broadcast_to(learned, shape).astype(float),
-        "random-init": np.full(shape, 1e-3),
-    }
-    return [
-        concentration.Scored(0.05, seed, flat, np.zeros(shape), np.zeros(shape))
-        for seed in range(3)
-    ]
+    nothing = np.zeros((3, 6))
+    flat = {"learned": nothing + learned, "random-init": nothing + 1e-3}
+    return [concentration.Scored(0.05, seed, flat, nothing, nothing) for seed in range(3)]
 
 
 def test_pressure_on_one_position_or_on_none():
@@ -79,13 +72,8 @@ def test_pressure_on_one_position_or_on_none():
 
 def experiment(steps):
     gpt = GPTConfig(d_vocab=20, d_model=8, n_heads=2, n_layers=1, d_mlp=16, n_ctx=6)
-    return Experiment(
-        "sweep",
-        gpt,
-        TrainingConfig(steps=steps, batch_size=2),
-        PriorConfig(d_model=8, rank=2),
-        "corpus",
-    )
+    training, prior = TrainingConfig(steps=steps, batch_size=2), PriorConfig(d_model=8, rank=2)
+    return Experiment("sweep", gpt, training, prior, "corpus")
 
 
 def test_tables_read_the_windows_of_the_run():
@@ -101,11 +89,10 @@ def test_tables_read_the_windows_of_the_run():
 
 
 def test_the_gate_takes_numbers_as_they_are_and_the_lowest_loss_chooses_the_rate():
-    scale = pd.DataFrame(
-        [{"baseline_perplexity": 9.5, "trigram_perplexity": 7.0, "tokens": 100, "seeds": 3}]
-    )
-    assert outcomes.gate(scale) == {"baseline_perplexity": 9.5, "tokens": 100, "seeds": 3}
-    assert isinstance(outcomes.gate(scale)["tokens"], int)
+    measured = {"baseline_perplexity": 9.5, "tokens": 100, "seeds": 3}
+    gate = outcomes.gate(pd.DataFrame([measured | {"trigram_perplexity": 7.0}]))
+    assert gate == measured
+    assert isinstance(gate["tokens"], int)
     trials = pd.DataFrame({"learning_rate": [1e-1, 3e-3, 1e-3], "validation": [np.nan, 4.0, 5.0]})
     assert outcomes.chosen_rate(trials) == 3e-3
     assert outcomes.chosen_rate(trials.iloc[::-1]) == 3e-3
@@ -118,12 +105,11 @@ def test_a_level_lives_while_the_model_without_penalty_beats_unigrams():
     rows += [("sweep", 0.0, "drift", "absolute", 1, 1.0)]
     columns = ["group", "penalty_weight", "family", "scale", "level", "median_ratio"]
     scale = pd.DataFrame([{"baseline_perplexity": 40.0, "unigram_perplexity": 400.0}])
-    levels = robustness.living_levels(pd.DataFrame(rows, columns=columns), scale, "noise")
+    table = pd.DataFrame(rows, columns=columns)
+    levels = robustness.living_levels(table, scale, "noise")
     assert levels == [1, 2]
-    gain = pd.DataFrame(rows, columns=columns)
-    gain = gain[gain["penalty_weight"] > 0].assign(
-        extra_nats=[0.1, 0.5, -9.0], low=[-0.1, 0.4, -9.5], high=[0.3, 0.6, -8.5]
-    )
+    intervals = {"extra_nats": [0.1, 0.5, -9.0], "low": [-0.1, 0.4, -9.5], "high": [0.3, 0.6, -8.5]}
+    gain = table[table["penalty_weight"] > 0].assign(**intervals)
     found = robustness.evidence_at(gain, levels, "noise", "absolute", 0.1)
     assert (found["gain"], found["weakest"]) == (0.5, 0.1)
     assert (found["levels"], found["better"], found["worse"]) == (2, 0, 1)

@@ -10,16 +10,12 @@ from compendium.models.ngrams import NGramTable
 
 def by_dictionaries(training, d_vocab, order, kneser_ney):
     """p(w | context) from counted tuples, by recursion."""
-    raw = {
-        k: Counter(
-            tuple(row[i : i + k]) for row in training.tolist() for i in range(len(row) - k + 1)
-        )
-        for k in range(1, order + 1)
-    }
-    counts = dict(raw)
+    counts = {}
+    for k in range(1, order + 1):
+        places = [(row, i) for row in training.tolist() for i in range(len(row) - k + 1)]
+        counts[k] = Counter(tuple(row[i : i + k]) for row, i in places)
     if kneser_ney:
-        for k in range(1, order):
-            counts[k] = Counter(gram[1:] for gram in raw[k + 1])
+        counts |= {k - 1: Counter(gram[1:] for gram in counts[k]) for k in range(2, order + 1)}
 
     def probability(word, context):
         k = len(context) + 1
@@ -33,9 +29,7 @@ def by_dictionaries(training, d_vocab, order, kneser_ney):
             return lower
         once, twice = (sum(c == n for c in table.values()) for n in (1, 2))
         D = once / (once + 2 * twice) if once and twice else 0.5
-        return (
-            max(table.get((*context, word), 0) - D, 0) / total + D * len(followers) / total * lower
-        )
+        return (max(table[*context, word] - D, 0) + D * len(followers) * lower) / total
 
     return probability
 

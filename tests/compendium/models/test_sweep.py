@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -28,24 +29,22 @@ BASE = sweep.Experiment(
 )
 
 
+def told_by(experiment, **training):
+    return replace(experiment, training=replace(experiment.training, **training))
+
+
 def run(experiment, folder, **options):
     return sweep.run_experiment(experiment, TOKENS[:600], TOKENS[600:], folder, "cpu", **options)
 
 
 def test_the_grid_varies_lambda_and_seed_only_and_trials_the_rate():
-    grid = sweep.penalty_grid(BASE, [0.0, 0.05, 0.25], [0, 1])
-    assert [(e.training.seed, e.training.penalty_weight) for e in grid] == [
-        (seed, weight) for seed in (0, 1) for weight in (0.0, 0.05, 0.25)
+    told = itertools.product((0, 1), (0.0, 0.05, 0.25))
+    assert sweep.penalty_grid(BASE, [0.0, 0.05, 0.25], [0, 1]) == [
+        told_by(BASE, seed=seed, penalty_weight=weight) for seed, weight in told
     ]
-    assert len({e.key for e in grid}) == 6
-    alike = [replace(e, training=replace(e.training, seed=0, penalty_weight=0.0)) for e in grid]
-    assert len({e.key for e in alike}) == 1
-    trials = sweep.rate_trials(
-        replace(BASE, training=replace(BASE.training, penalty_weight=0.5)), [0.1, 0.2], 7
-    )
-    assert [
-        (e.training.learning_rate, e.training.steps, e.training.penalty_weight) for e in trials
-    ] == [(0.1, 7, 0.0), (0.2, 7, 0.0)]
+    trials = sweep.rate_trials(told_by(BASE, penalty_weight=0.5), [0.1, 0.2], 7)
+    told = [(t.learning_rate, t.steps, t.penalty_weight) for t in (e.training for e in trials)]
+    assert told == [(0.1, 7, 0.0), (0.2, 7, 0.0)]
 
 
 def test_ablations_change_one_reading_each_with_seeds_of_its_own():
@@ -57,10 +56,8 @@ def test_ablations_change_one_reading_each_with_seeds_of_its_own():
     assert found["full M"].prior == replace(BASE.prior, rank=0, stride=2)
     assert {e.training.penalty_weight for e in found.values()} == {0.05}
     found = sweep.ablations(BASE, 0.05, {"positive coupling": 2, "full M": 0})
-    assert [(e.group, e.training.seed) for e in found] == [
-        ("positive coupling", 0),
-        ("positive coupling", 1),
-    ]
+    assert [e.group for e in found] == ["positive coupling"] * 2
+    assert [e.training.seed for e in found] == [0, 1]
     with pytest.raises(ValueError, match="no reading of the prior is called 'free M'"):
         sweep.ablations(BASE, 0.05, {"free M": 1})
 
@@ -69,7 +66,7 @@ def test_lambda_zero_leaves_the_prior_as_it_started(tmp_path):
     outcome = run(BASE, tmp_path)
     _, prior = sweep.load_experiment(tmp_path, outcome["key"])
     assert torch.equal(prior.W_Q, EmbeddingPrior(BASE.prior, seed=0).W_Q)
-    with_penalty = replace(BASE, training=replace(BASE.training, penalty_weight=0.5))
+    with_penalty = told_by(BASE, penalty_weight=0.5)
     _, trained = sweep.load_experiment(tmp_path, run(with_penalty, tmp_path)["key"])
     assert not torch.equal(trained.W_Q, prior.W_Q)
 
@@ -105,9 +102,8 @@ def test_window_scores_are_those_of_the_prior_whatever_the_batch(tmp_path):
     scores = sweep.window_scores(model, prior, cut)
     assert prior.W_Q.dtype == torch.float32  # the prior itself stays as it was
     with torch.no_grad():
-        expected = prior.double().scores(
-            model.embed(torch.from_numpy(cut[:, :-1].astype(np.int64))).double()
-        )
+        embedded = model.embed(torch.from_numpy(cut[:, :-1].astype(np.int64)))
+        expected = prior.double().scores(embedded.double())
     assert scores.shape == (20, 8)
     np.testing.assert_allclose(scores, expected.numpy(), atol=1e-12)
 
@@ -116,10 +112,8 @@ def test_losses_clean_and_perturbed(tmp_path):
     key = run(BASE, tmp_path)["key"]
     cut = windows(TOKENS[600:], 8, 6)
     model: GPT = sweep.load_experiment(tmp_path, key)[0]
-    conditions = [
-        Perturbation("noise", "absolute", 1, 0.0),
-        Perturbation("noise", "relative", 2, 30.0),
-    ]
+    told = (("absolute", 1, 0.0), ("relative", 2, 30.0))
+    conditions = [Perturbation("noise", *some) for some in told]
     clean, same, noisy = sweep.measure_losses(tmp_path, key, cut, conditions, device="cpu")
     assert clean == pytest.approx(window_losses(model, cut).mean(1))
     assert np.array_equal(clean, same)
@@ -134,8 +128,8 @@ class KilledError(Exception):
 
 def test_the_branches_of_the_paper_s_profile_survive_a_kill(tmp_path, monkeypatch):
     """Half precision, full matrix, stride, early stopping; killed once."""
-    half = replace(BASE.training, precision="bfloat16", patience=2, penalty_weight=0.5)
-    experiment = replace(BASE, training=half, prior=replace(BASE.prior, rank=0, stride=2))
+    half = told_by(BASE, precision="bfloat16", patience=2, penalty_weight=0.5)
+    experiment = replace(half, prior=replace(BASE.prior, rank=0, stride=2))
     whole = run(experiment, tmp_path / "whole")
     assert [row["step"] for row in whole["evaluations"]] == [3, 6]
     save = training._Run.save
@@ -148,11 +142,13 @@ def test_the_branches_of_the_paper_s_profile_survive_a_kill(tmp_path, monkeypatc
         patched.setattr(training._Run, "save", killed)
         with pytest.raises(KilledError):
             run(experiment, tmp_path / "killed")
-    started = []
-    update = training._Run.update
-    monkeypatch.setattr(
-        training._Run, "update", lambda self: (started.append(self.step), update(self))[1]
-    )
+    started, update = [], training._Run.update
+
+    def noted(self) -> None:
+        started.append(self.step)
+        update(self)
+
+    monkeypatch.setattr(training._Run, "update", noted)
     assert run(experiment, tmp_path / "killed") == whole
     assert started == [3, 4, 5]
     models = [sweep.load_experiment(tmp_path / name, whole["key"]) for name in ("whole", "killed")]
@@ -172,10 +168,7 @@ def test_a_sweep_is_described_by_its_notebook_s_parameters():
     }  # fmt: skip
     text = SimpleNamespace(tokenizer=range(23), train=TOKENS, key="corpus")
     found = sweep.base_experiment(told, text)
-    assert found == replace(
-        BASE,
-        gpt=replace(BASE.gpt, d_mlp=32),
-        training=replace(BASE.training, warmup_steps=20, learning_rate=0.01),
-    )
+    expected = replace(BASE, gpt=replace(BASE.gpt, d_mlp=32))
+    assert found == told_by(expected, warmup_steps=20, learning_rate=0.01)
     assert sweep.base_experiment(told, text, 0.02).training.learning_rate == 0.02
     assert sweep.base_experiment(told | {"epochs": 2.0}, text).training.steps == 2 * 900 // 32

@@ -16,13 +16,9 @@ def pages(compendium, register, claim, record):
     notebook = json.loads(path.read_text())
     title = {"cell_type": "markdown", "metadata": {}, "source": ["# Fold_the map.\n", "text"]}
     path.write_text(json.dumps(notebook | {"cells": [title, *notebook["cells"]]}))
-    register(
-        claim("001-a", root="fold"),
-        claim("001-b", root="fold"),
-        claim("001-c", statement=STATEMENT),
-        claim("001-o", "ours"),
-        claim("001-d"),
-    )
+    folding = (claim("001-a", root="fold"), claim("001-b", root="fold"))
+    others = (claim("001-c", statement=STATEMENT), claim("001-o", "ours"), claim("001-d"))
+    register(*folding, *others)
     figures = {"hull": {"caption": "A hull.", "alt": "A triangle\nwith [a] point."}}
     record(content={"figures": figures}, a=1, b=1, c=1, o=-1)
     return gallery.pages()
@@ -32,36 +28,28 @@ def test_the_first_view_says_causes_once_and_what_does_not_hold(pages):
     front = pages["docs/gallery/README.md"]
     assert "| Theorems and formulas | **2** fails | 3 |" in front
     assert "| Our own questions | **1** found | 1 |" in front
-    assert (
-        "- **It folds.** 2 rows: [001, Section a](001.md#001-a) **fails**, [001, Section "
-        "b](001.md#001-b)"
-    ) in front
+    assert "- **It folds.** 2 rows: [001, Section a](001.md#001-a) **fails**, [001," in front
     below = front.partition("## What does not hold")[2].partition("## Pages")[0]
     assert re.findall(r"001\.md#001-\w+", below) == ["001.md#001-c"]
-    assert (
-        'href="001.md#10_demo"><img src="../../figures/default/10_demo-hull.png" width="32%" '
-        'alt="Fold_the map"'
-    ) in front
+    assert 'href="001.md#10_demo"><img src="../../figures/default/10_demo-hull.png"' in front
 
 
 def test_a_page_shows_figures_and_claims_that_unfold(pages):
     page = pages["docs/gallery/001.md"]
-    assert "## [Fold\\_the map](../../notebooks/10_demo.ipynb)" in page
-    assert (
-        "![A triangle with (a) point.](../../figures/default/10_demo-hull.png)\n\n*A hull.*" in page
-    )
-    entry = page.partition('<details id="001-c"')[2].partition("</details>")[0]
-    assert "<summary><b>fails</b> · Section c: For all a &lt; b | c the *map* folds;" in entry
-    assert "</summary>" in entry.splitlines()[0]
-    assert len(entry.splitlines()[0]) < 320
-    assert "- *Stated.* For all a &lt; b \\| c the \\*map\\* folds;" in entry
-    assert "- *Found.* **fails**: +1.00 nats (profile default)" in entry
-    assert "- *Rule.* holds when `gain < 0`; else fails. zero is no gain" in entry
-    assert "**no result committed**" not in entry
-    assert (
-        "<b>no result committed</b>"
-        in page.partition('<details id="001-d"')[2].partition("</details>")[0]
-    )
+    entries = dict(re.findall(r'(?s)<details id="001-(\w)"(.*?)</details>', page))
+    summary, *told = entries["c"].splitlines()
+    assert "<summary><b>fails</b> · Section c: For all a &lt; b | c the *map* folds;" in summary
+    assert "</summary>" in summary
+    assert len(summary) < 320
+    for words, place in (
+        ("## [Fold\\_the map](../../notebooks/10_demo.ipynb)", page),
+        ("![A triangle with (a) point.](../../figures/default/10_demo-hull.png)", page),
+        ("- *Stated.* For all a &lt; b \\| c the \\*map\\* folds;", "\n".join(told)),
+        ("- *Found.* **fails**: +1.00 nats (profile default)", told),
+        ("- *Rule.* holds when `gain < 0`; else fails. zero is no gain", told),
+        ("<b>no result committed</b>", entries["d"]),
+    ):
+        assert words in place
     assert page.index("001-o") > page.index("**Our own questions**") > page.index("001-d")
 
 
@@ -70,15 +58,13 @@ def test_a_page_that_is_none_any_more_goes(pages, compendium):
     rendered.write()
     assert rendered.stale() == []
     old = compendium / "docs" / "gallery" / "009.md"
+    verdicts = compendium / "results" / "default" / "verdicts.csv"
     old.write_text("old")
-    (compendium / "results" / "default" / "verdicts.csv").write_text("id,verdict,finding\n")
+    verdicts.write_text("id,verdict,finding\n")
     assert rendered.stale() == ["docs/gallery/009.md", "results/default/verdicts.csv"]
     rendered.write()
     assert not old.exists()
-    assert (
-        "001-c,fails,+1.00 nats"
-        in (compendium / "results" / "default" / "verdicts.csv").read_text()
-    )
+    assert "001-c,fails,+1.00 nats" in verdicts.read_text()
 
 
 def test_links_of_the_committed_pages_lead_somewhere(repository):
@@ -87,10 +73,8 @@ def test_links_of_the_committed_pages_lead_somewhere(repository):
     texts = {page.resolve(): page.read_text(encoding="utf-8") for page in pages}
     dead = []
     for page, text in texts.items():
-        for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", text):
-            address, _, anchor = "".join(link).partition("#")
-            if re.match(r"[a-z]+:", address):
-                continue
+        for link in re.findall(r"(?:\]\(|(?:src|href)=\")(?![a-z]+:)([^)\s\"]+)", text):
+            address, _, anchor = link.partition("#")
             target = (page.parent / address).resolve() if address else page
             if not target.exists():
                 dead.append(f"{page.name}: {address}")

@@ -16,9 +16,8 @@ def recorded(compendium, write_notebook):
         run = book.open_book("10_demo", {"profile": profile})
         run.value("count", count)
         run.table("pairs", pd.DataFrame({"a": [1], "b": ["x|y"], "c": [0.123456]}))
-        run.figure(
-            "pairs", style.figure("column")[0], caption="Pairs.", alt="An empty\nplane [none]."
-        )
+        told = {"caption": "Pairs.", "alt": "An empty\nplane [none]."}
+        run.figure("pairs", style.figure("column")[0], **told)
         run.save()
 
 
@@ -45,11 +44,8 @@ def test_a_value_that_the_run_at_hand_could_not_measure_is_the_committed_one(rec
     assert "-->12,346 (committed)<!--" in page
 
 
-def test_costs_are_those_measured(compendium):
-    (compendium / "results" / "bench").mkdir(parents=True)
-    (compendium / "results" / "bench" / "targets.csv").write_text(
-        "target,minutes,disk (GB)\nall,19.7,2.42\nenv,1.1,2\n"
-    )
+def test_costs_are_those_measured(plant):
+    plant({"results/bench/targets.csv": "target,minutes,disk (GB)\nall,19.7,2.42\nenv,1.1,2\n"})
     text = "<!-- cost: all -->x<!-- /cost --> <!-- cost: all | disk --><!-- /cost -->"
     assert "-->20 minutes<!--" in readme.render(text)
     assert "-->2.4 GB<!--" in readme.render(text)
@@ -64,10 +60,7 @@ def test_costs_are_those_measured(compendium):
         ("<!-- value: 10_demo/cuont -->1<!-- /value -->", "10_demo recorded count"),
         ("<!-- value: 11_gone/count -->1<!-- /value -->", "11_gone has no committed results"),
         ("<!-- table: 10_demo/none -->1<!-- /table -->", "the table 10_demo/none"),
-        (
-            "<!-- figure: 10_demo/none -->1<!-- /figure -->",
-            "the figure 10_demo/none; 10_demo recorded pairs",
-        ),
+        ("<!-- figure: 10_demo/none -->1<!-- /figure -->", "none; 10_demo recorded pairs"),
     ],
 )
 def test_names_that_were_never_recorded_are_errors(recorded, marker, message):
@@ -75,16 +68,17 @@ def test_names_that_were_never_recorded_are_errors(recorded, marker, message):
         readme.render(marker)
 
 
-def test_links_are_made_from_the_one_address_if_there_is_one(compendium):
-    (compendium / "pyproject.toml").write_text(
-        '[project.urls]\nSource = "https://host.example/them/it/"\n'
-    )
+def test_links_are_made_from_the_one_address_if_there_is_one(plant):
+    assert "reference" not in yaml.safe_load(rendered.manifest())["paper"]
+    plant({"pyproject.toml": '[project.urls]\nSource = "https://host.example/them/it/"\n'})
     text = readme.render("<!-- links: live -->old<!-- /links -->")
     assert "(https://them.github.io/it/)" in text
     assert "https://mybinder.org/v2/gh/them/it/main" in text
     assert "(https://host.example/them/it/actions/workflows/ci.yml)" in text
     assert "old" not in text
-    (compendium / "pyproject.toml").write_text("[project]\nname = 'it'\n")
+    paper = yaml.safe_load(rendered.manifest())["paper"]
+    assert paper["reference"].startswith("https://host.example/them/it")
+    plant({"pyproject.toml": "[project]\nname = 'it'\n"})
     text = readme.render("<!-- links: live -->[old](https://x.org)<!-- /links -->")
     assert text == "<!-- links: live --><!-- /links -->"
 
@@ -102,14 +96,6 @@ def test_every_recorded_output_is_listed_with_its_caption(compendium, write_note
     assert "codecheck.yml, docs/gallery/README.md" in capsys.readouterr().err
     assert command_line.main(["render-readme"]) == 0
     assert command_line.main(["render-readme", "--check"]) == 0
-
-
-def test_the_paper_is_where_the_compendium_is_published(compendium):
-    assert "reference" not in yaml.safe_load(rendered.manifest())["paper"]
-    source = 'urls.Source = "https://host.example/them/it"'
-    (compendium / "pyproject.toml").write_text(f"[project]\n{source}\n")
-    paper = yaml.safe_load(rendered.manifest())["paper"]
-    assert paper["reference"] == "https://host.example/them/it"
 
 
 def test_committed_manifest_names_existing_files_in_version_2(repository):
