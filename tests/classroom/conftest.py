@@ -1,6 +1,5 @@
 """The lessons' notebooks: read, executed, and what they would give away."""
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from jupyter_client import AsyncKernelManager
 from jupyter_core.utils import run_sync
+from lesson_cases import text_of
 from nbclient import NotebookClient
 
 from classroom import folding, leaders, masks, pairs, rankings, recorded, trusting, winning
@@ -24,7 +24,6 @@ FILES = {
     "trusting": "5_trust_but_verify",
     "asking": "6_ask_more",
 }
-PICTURE = "a picture"  # what an output counts as that shows one
 
 
 @pytest.fixture(scope="session")
@@ -69,22 +68,9 @@ def execute(kernel: AsyncKernelManager, tmp_path: Path) -> Callable[[Any], list[
         client.execute()
         client.kc.stop_channels()
         cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-        return [_text(output) for cell in cells for output in cell.outputs]
+        return [text_of(output) for cell in cells for output in cell.outputs]
 
     return execute_
-
-
-def _text(output: Any) -> str:
-    data = output.get("data", {})
-    if "image/png" in data:
-        return PICTURE
-    return data.get("text/markdown") or data.get("text/plain") or output.get("text", "")
-
-
-@pytest.fixture(scope="session")
-def text_of() -> Callable[[Any], str]:
-    """`text_of(output)`: what an output of a cell says."""
-    return _text
 
 
 @pytest.fixture(scope="session")
@@ -92,30 +78,20 @@ def explorers() -> Callable[[Any], list[dict[str, Any]]]:
     """`explorers(notebook)`: the state of every explorer that it showed."""
 
     def states(notebook: Any) -> list[dict[str, Any]]:
-        models = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"][
-            "state"
-        ].values()
-        return [model["state"] for model in models if "veiled" in model["state"]]
+        kept = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
+        return [model["state"] for model in kept.values() if "veiled" in model["state"]]
 
     return states
 
 
 @pytest.fixture(scope="session")
-def given_away() -> Callable[[str, list[str]], list[str]]:
-    """`given_away(name, texts)`: spoilers of a lesson found in its outputs."""
-    return lambda name, texts: [
-        each for each in _spoilers(name) if any(re.search(each, text) for text in texts)
-    ]
-
-
-@pytest.fixture(scope="session")
 def spoilers() -> Callable[[str], list[str]]:
-    """`spoilers(name)`: all those patterns."""
+    """`spoilers(name)`: patterns of what a lesson asks its learners to guess."""
     return _spoilers
 
 
 def _spoilers(name: str) -> list[str]:
-    """Patterns of what a lesson asks its learners to guess, computed as the lesson computes it."""
+    """Computed as the lesson computes it."""
     if name == "rankings":
         counts = [rankings.realised(rankings.LAYER.W, b) for b in (None, rankings.BIAS)]
         return [rf"\b{count}\b" for count in counts] + [f"{rankings.digits(*rankings.GPT2):,}"]
@@ -135,13 +111,9 @@ def _spoilers(name: str) -> list[str]:
     if name == "trusting":
         return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]
     if name == "asking":
-        return [
-            rf"\*\*{len(masks.freeing())} of 4 cases",
-            rf"\*\*{pairs.pairs_together()} pairs",
-            rf"\*\*{masks._freed()[0]} can win",
-            "argmaxable",
-            r"\bma2\b",
-        ]
+        told = [f"{len(masks.freeing())} of 4 cases", f"{pairs.pairs_together()} pairs"]
+        told = [rf"\*\*{words}" for words in (*told, f"{masks._freed()[0]} can win")]
+        return [*told, "argmaxable", r"\bma2\b"]
     found = check_theorem(leaders.START, np.eye(2), leaders.ALPHA)
     named = ", ".join(str(i + 1) for i in np.flatnonzero(found.leaders))
     told = [rf"{found.leaders.sum()} leaders", rf"{len(found.sites)}(\*\*)? places"]

@@ -214,3 +214,11 @@ NAMES = {"np": np, "math": math, "Fraction": Fraction, "rankings": rankings, "wi
 def value(typed: str) -> Any:
     """What Python makes of an answer."""
     return eval(typed, dict(NAMES))
+
+
+def text_of(output: Any) -> str:
+    """What an output of a cell says."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        return "a picture"
+    return data.get("text/markdown") or data.get("text/plain") or output.get("text", "")

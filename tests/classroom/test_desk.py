@@ -10,14 +10,9 @@ import classroom
 from classroom import folding, leaders, masks, pairs, rankings, trusting, winning
 from classroom.exercise import is_missing
 
-NAMES = [
-    f"{lesson}-{number}"
-    for lesson, module in classroom.LESSONS.items()
-    for number in module.EXERCISES
-]
-GUESSES = [
-    f"{lesson}-{key}" for lesson, module in classroom.LESSONS.items() for key in module.PREDICTIONS
-]
+LESSONS = classroom.LESSONS.items()
+NAMES = [f"{lesson}-{number}" for lesson, module in LESSONS for number in module.EXERCISES]
+GUESSES = [f"{lesson}-{key}" for lesson, module in LESSONS for key in module.PREDICTIONS]
 ODD = [
     "banana", "", -1, 0, 2.5, 10**400, 10**5000, {10**5000}, 1j, True, np.nan, [], {}, {1: 2},
     set(), (1, 2), [[1, 2], [3]], [["x"]], np.zeros(2),
@@ -62,7 +57,8 @@ def test_nothing_written_gets_a_nudge_and_reveals_nothing(missing):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_hints_come_one_at_a_time_and_end(name):
-    hints = classroom.LESSONS[name.split("-")[0]].EXERCISES[name.split("-")[1]].hints
+    lesson, number = name.split("-")
+    hints = classroom.LESSONS[lesson].EXERCISES[number].hints
     for number in range(1, len(hints) + 1):
         given = classroom.hint(name, number)
         assert given.text.startswith(hints[number - 1])

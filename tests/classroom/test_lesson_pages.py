@@ -27,13 +27,10 @@ LEAST = 40  # answers to each question that are drawn at random
 @pytest.fixture(scope="module")
 def judged(javascript):
     """`judged(lesson, asked)`: what its page makes of (question, what is typed or pressed)."""
-    modules = [
-        (scripts.FOLDER / f"{name}.js").as_uri() for name in ("geometry", "hardmax", "attention")
-    ]
-
-    @functools.cache  # seconds each
-    def lesson(name):
-        return lesson_pages.for_page(tables.lesson(name))
+    names = ("geometry", "hardmax", "attention")
+    modules = [(scripts.FOLDER / f"{name}.js").as_uri() for name in names]
+    # seconds each
+    lesson = functools.cache(lambda name: lesson_pages.for_page(tables.lesson(name)))
 
     def judged_(name, asked):
         argument = {"modules": modules, "lesson": lesson(name), "asked": asked}

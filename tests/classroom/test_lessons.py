@@ -30,9 +30,8 @@ def test_the_lessons_tell_the_truth_about_their_layers():
 
 
 def test_folds_and_layers_needed_have_their_closed_forms():
-    assert folding.first_folding_coupling(folding.PAIR) == pytest.approx(
-        4 / np.ptp(folding.PAIR) ** 2
-    )
+    coupling = folding.first_folding_coupling(folding.PAIR)
+    assert coupling == pytest.approx(4 / np.ptp(folding.PAIR) ** 2)
     for c in (0.5, folding.STRONG):
         widest = folding.largest_distance(c)
         assert widest == pytest.approx(2 / np.sqrt(c))
@@ -54,10 +53,8 @@ def test_which_rivals_free_and_imprison_and_the_largest_mask():
 
     def wins(rivals) -> bool:
         rows = W[[3, *rivals]].astype(np.int64)
-        return (
-            enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))[0].verdict
-            == "argmaxable"
-        )
+        first, *_ = enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))
+        return first.verdict == "argmaxable"
 
     assert not wins(others)
     assert {"ABCDE"[i] for i in others if wins([k for k in others if k != i])} == masks.freeing()
@@ -65,11 +62,10 @@ def test_which_rivals_free_and_imprison_and_the_largest_mask():
         for some in itertools.combinations(others, k):
             least = not wins(some) and all(wins([i for i in some if i != r]) for r in some)
             assert masks.imprison("ABCDE"[i] for i in some) == least
-    layer = masks.VOCABULARY
-    sizes = []
+    W, sizes = masks.VOCABULARY.W, []
     for k in range(1, 8):
         for some in itertools.combinations(range(7), k):
-            part = scan(SoftmaxLayer(layer.W[list(some)]), features=Unbounded()).counts
+            part = scan(SoftmaxLayer(W[list(some)]), features=Unbounded()).counts
             if 4 in some and part["argmaxable"] == k:
                 sizes.append(k)
     assert max(sizes) == masks.largest_with("E") == len(masks.best_mask("E"))
@@ -96,6 +92,5 @@ def test_what_the_answers_say_is_true():
     assert about == pytest.approx(rankings.digits(classes, features), rel=0.01)
     x = np.linspace(-3, 3, 61)
     assert max(folding.attention_moments(x, folding.PAIR, 1.0).variance) == pytest.approx(1.0)
-    assert len(winning.winners(winning.CROWD)) == pytest.approx(
-        2 * math.sqrt(2 * math.pi * math.log(100)), abs=2
-    )
+    corners = 2 * math.sqrt(2 * math.pi * math.log(100))
+    assert len(winning.winners(winning.CROWD)) == pytest.approx(corners, abs=2)

@@ -21,9 +21,8 @@ def solution(repository):
     return lambda n: " ".join(parts[parts.index(str(n)) + 1].split())
 
 
-def _never_wins(W, index, b=None):
-    table = scan(SoftmaxLayer(W, b), features=Unbounded()).table
-    return table.verdict[index] == "unargmaxable"
+def _d_never_wins(W, b=None):
+    return scan(SoftmaxLayer(W, b), features=Unbounded()).table.verdict[3] == "unargmaxable"
 
 
 def test_the_sheet_states_classes_and_scores(repository, solution):
@@ -35,14 +34,14 @@ def test_the_sheet_states_classes_and_scores(repository, solution):
 
 
 def test_d_is_dead_moved_it_is_free_and_a_bias_frees_it(solution):
-    assert _never_wins(FOUR, 3)
+    assert _d_never_wins(FOUR)
     assert np.array_equal(np.array([1 / 2, 1 / 4, 1 / 4]) @ FOUR[:3], FOUR[3])
     moved = FOUR.copy()
     moved[3] = 0, -3
-    assert not _never_wins(moved, 3)
+    assert not _d_never_wins(moved)
     assert ", ".join(f"{score:g}" for score in moved @ (0, -1)) in solution(3)
-    assert _never_wins(FOUR, 3, b=np.zeros(4))
-    assert not _never_wins(FOUR, 3, b=np.array([0, 0, 0, 1e-3]))
+    for above, never in ((0, True), (1e-3, False)):
+        assert _d_never_wins(FOUR, b=np.array([0, 0, 0, above])) == never
 
 
 def test_its_ceiling_its_orders_and_both_proofs(solution):

@@ -5,7 +5,7 @@ import time
 
 import nbformat
 import pytest
-from lesson_cases import RIGHT, WRONG, value
+from lesson_cases import RIGHT, WRONG, text_of, value
 
 import classroom
 
@@ -68,7 +68,7 @@ def _answer(notebook, answers):
     return asked
 
 
-def _replies(notebook, text_of):
+def _replies(notebook):
     """What the desk said to each answer: lists of texts by question."""
     replies: dict[str, list[str]] = {}
     for cell in notebook.cells:
@@ -78,16 +78,20 @@ def _replies(notebook, text_of):
     return replies
 
 
+def _given_away(patterns, texts):
+    return [each for each in patterns if any(re.search(each, text) for text in texts)]
+
+
 @pytest.mark.parametrize("name", classroom.LESSONS)
 def test_odd_answers_and_none_get_one_sentence_and_learn_nothing(
-    lesson, execute, text_of, given_away, explorers, name
+    lesson, execute, spoilers, explorers, name
 ):
     notebook = lesson(name)
     asked = _answer(notebook, lambda _: ["...", *ODD])
     started = time.monotonic()
     texts = execute(notebook)  # a traceback in any cell would raise here
     assert time.monotonic() - started < 60
-    replies = _replies(notebook, text_of)
+    replies = _replies(notebook)
     assert list(replies) == asked
     for question, (nothing, *said) in replies.items():
         assert "**Your turn.**" in nothing
@@ -98,7 +102,7 @@ def test_odd_answers_and_none_get_one_sentence_and_learn_nothing(
             assert heading[1] in REFUSALS[: 2 if "guess" in question else 3], (question, text)
             assert "\n" not in text
             assert text.endswith((".", "?"))
-    assert given_away(name, texts) == []
+    assert _given_away(spoilers(name), texts) == []
     assert explorers(notebook)
     assert all(state["veiled"] and not state["presets"] for state in explorers(notebook))
     assert any("**Guess first.**" in text for text in texts)
@@ -106,7 +110,7 @@ def test_odd_answers_and_none_get_one_sentence_and_learn_nothing(
 
 @pytest.mark.parametrize("name", classroom.LESSONS)
 def test_wrong_answers_right_ones_and_the_lesson_s_own_solutions(
-    lesson, execute, text_of, given_away, spoilers, explorers, tmp_path, name
+    lesson, execute, spoilers, explorers, tmp_path, name
 ):
     notebook = lesson(name)
     mistakes = {question: typed for question, typed, _ in reversed(WRONG)}
@@ -119,7 +123,7 @@ def test_wrong_answers_right_ones_and_the_lesson_s_own_solutions(
     for cell in notebook.cells:
         cell.source = cell.source.replace("explanation = ...", 'explanation = "Because."')
     texts = execute(notebook)
-    for question, (wrong, right) in _replies(notebook, text_of).items():
+    for question, (wrong, right) in _replies(notebook).items():
         if "guess" in question:
             assert "You saw it" not in wrong
             assert right.startswith("> **Compare.** "), (question, right)
@@ -128,7 +132,7 @@ def test_wrong_answers_right_ones_and_the_lesson_s_own_solutions(
             assert wrong.startswith("> **Not yet.** "), (question, wrong)
             assert right.startswith("> **Right.** "), (question, right)
     # Whatever waited for an answer shows itself now: the positive control of the test above.
-    assert given_away(name, texts) == spoilers(name)
+    assert _given_away(spoilers(name), texts) == spoilers(name)
     assert not any(state["veiled"] for state in explorers(notebook))
     assert not any("**Guess first.**" in text for text in texts)
     assert len(re.findall(r"\d: Right\.", texts[-2])) == len(numbers), texts[-2]
