@@ -39,6 +39,9 @@ def test_every_class_of_an_order_is_told_and_long_blocks_by_their_first():
     assert table.classes.tolist() == ["0 > 3", "0 3", "0-7", "0-6 8"]
     assert Order([range(7), [9]], rest=True).describe() == "0, 1, 2, 3, 3 more > 9 > others"
     assert Order([range(4)]).describe() == "0, 1, 2, 3"
+    assert len({Order(blocks), Order(blocks), Order(blocks, rest=True)}) == 2
+    with pytest.raises(AttributeError):
+        alike[0].rest = True
 
 
 def some_order(rng: np.random.Generator, classes: int) -> Order:
