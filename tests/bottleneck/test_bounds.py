@@ -24,7 +24,9 @@ from softgeom.bottleneck.certifying.hull import (
 )
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.verdict import (
+    Answer,
     Captors,
+    Comparisons,
     EvidenceError,
     Finding,
     Twin,
@@ -787,6 +789,9 @@ def test_a_tie_is_no_win():
         certify_evidence(SoftmaxLayer([[1.0], [1.0]]), Box(1.0), 0, Witness(np.array([0.5])))
 
 
+NONE = Unknown(0.0, "")
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -795,7 +800,9 @@ def test_a_tie_is_no_win():
         lambda: Twin(1),
         lambda: Unknown(0.0, ""),
         lambda: Scaled(UNSCALED, Ball(1.0)),
-        lambda: Finding(0, Twin(1), "", 0, 0.0, 0.0),
+        lambda: Finding(0, NONE, "", 0, 0.0, 0.0),
+        lambda: Comparisons(np.zeros(1, int), np.ones(1, int), np.ones(1)),
+        lambda: Answer(wins(0), NONE, "", 0, 0.0),
     ],
 )
 def test_evidence_is_itself_and_nobody_changes_it(make):
