@@ -2,12 +2,11 @@
 one run.
 
 Input: random reviews of IMDb's shape (distinct words between 10 and 128, 71 on average, with
-counts; a vocabulary of 27,000). The loop writes equation
-(1) of source 004 out token by token: all scores of a token at once, its argmax set, its move, as
-    the source's code does to judge; it runs on a few reviews and
-is scaled up. To train, the source's code goes through softmax attention in batched PyTorch, written
-out here as it is there, on all 128 words of a review. All times are scaled to 25,000 reviews and 8
-layers. Wall time and CPU time are both given: compare ratios, not seconds.
+counts; a vocabulary of 27,000). The loop writes equation (1) of source 004 out token by token: all
+scores of a token at once, its argmax set, its move, as the source's code does to judge; it runs on
+a few reviews and is scaled up. To train, the source's code goes through softmax attention in
+batched PyTorch, written out here as it is there, on all 128 words of a review. All times are scaled
+to 25,000 reviews and 8 layers. Wall time and CPU time are both given: compare ratios, not seconds.
 
 Usage: `python benchmarks/hardmax.py [--reviews 5000] [--loop-reviews 4] [--threads 1]`
 Targets: a compiled epoch at d = 2 in at most 1.2 CPU seconds; our surrogate no slower than the

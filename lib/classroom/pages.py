@@ -1,8 +1,9 @@
 """A lesson as one HTML file that needs no kernel: what the notebook in `notebooks/lessons` says,
 with its figures live and its questions answered by the page (`static/lesson.js`).
 
-`python -m classroom.pages FOLDER` writes all of them. The notebook's cells run here once, on a desk that notes what they ask and show. Cells tagged
-`kernel`, which speak of running cells, are left out, and so is what asks the kernel about a figure.
+`python -m classroom.pages FOLDER` writes all of them. The notebook's cells run here once, on a desk
+that notes what they ask and show. Cells tagged `kernel`, which speak of running cells, are left
+out, and so is what asks the kernel about a figure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hardmax transformers: clustering, leaders, and what they say about sentiment.
 
-`dynamics` and `leaders` need NumPy and SciPy only; `sentiment`, `training` and `faithfulness` need
-PyTorch: import them by name.
+`dynamics` and `leaders` need NumPy and SciPy only; `sentiment`, `training`, `faithfulness` and
+`leading_words` need PyTorch: import them by name.
 """
 
 from softgeom.hardmax.dynamics import (
