@@ -76,15 +76,10 @@ def test_bad_feature_sets_are_told_apart(make, message):
 
 
 def test_boxes_are_symmetric_and_normalisations_have_radius_root_d():
-    low, high = Box(2.0).bounds(3)
-    np.testing.assert_array_equal(low, [-2.0] * 3)
-    low, high = Box((1.0, 2.0), low=-0.25).bounds(2)
-    np.testing.assert_array_equal(low, [-0.25, -0.25])
-    np.testing.assert_array_equal(high, [1.0, 2.0])
+    np.testing.assert_array_equal(Box(2.0).bounds(3)[0], [-2.0] * 3)
+    np.testing.assert_array_equal(Box((1.0, 2.0), low=-0.25).bounds(2), [[-0.25] * 2, [1.0, 2.0]])
     assert Box(3.0) == Box(3.0, low=-3.0)
     assert Ellipsoid.rms_norm(np.ones(16)).radius == 4.0
-    assert Ellipsoid.layer_norm(np.ones(16)).centred
-    assert not Ellipsoid.rms_norm(np.ones(16)).centred
     told = [f.describe() for f in (Unbounded(), Ball(2.0), Box())]
     assert told == ["unbounded", "||x|| <= 2", "|x| <= 100"]
 

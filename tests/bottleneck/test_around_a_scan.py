@@ -24,6 +24,16 @@ def scanned():
     return scan(uniform_layer(60, 4, seed=1))
 
 
+@pytest.fixture(scope="module")
+def captive(scanned):
+    return int(captive_table(scanned)["class"].iloc[0])
+
+
+@pytest.fixture(scope="module")
+def winner(scanned):
+    return int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
+
+
 def test_captors_come_by_falling_weight_and_share_the_whole(scanned):
     table = captive_table(scanned)
     assert len(table) == scanned.counts["unargmaxable"] > 0
@@ -35,18 +45,16 @@ def test_captors_come_by_falling_weight_and_share_the_whole(scanned):
     assert table.captors.iloc[0] == len(rivals)
 
 
-def test_weights_beyond_every_float_give_a_ceiling(scanned):
-    t = int(captive_table(scanned)["class"].iloc[0])
-    exact = scanned.with_exact_weights([t])
-    weights = exact.evidence(t).weights * 10**400
-    found = replace(exact[t], evidence=Captors(exact.evidence(t).rivals, weights))
+def test_weights_beyond_every_float_give_a_ceiling(scanned, captive):
+    exact = scanned.with_exact_weights([captive])
+    weights = exact.evidence(captive).weights * 10**400
+    found = replace(exact[captive], evidence=Captors(exact.evidence(captive).rivals, weights))
     huge = replace(exact, findings=[found])
     assert huge.verify()
-    assert huge.ceiling(t) == pytest.approx(exact.ceiling(t), rel=1e-9)
+    assert huge.ceiling(captive) == pytest.approx(exact.ceiling(captive), rel=1e-9)
 
 
-def test_the_papers_programme_says_what_is_certified_and_winners_have_no_captors(scanned):
-    winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
+def test_the_papers_programme_says_what_is_certified_and_winners_have_no_captors(scanned, winner):
     with pytest.raises(ValueError, match="has no captors"):
         heaviest_captors(scanned, winner)
     table = compare_with_programme(scanned, range(60))
@@ -61,27 +69,23 @@ def test_nearest_rows_are_those_of_all_pairs():
     W[3] = W[4] + np.float32(1e-6)
     distances = np.linalg.norm(W[:, None].astype(float) - W[None].astype(float), axis=2)
     np.fill_diagonal(distances, np.inf)
-    np.testing.assert_allclose(nearest_rows(W)[1], distances.min(axis=1), rtol=1e-12)
-    np.testing.assert_allclose(
-        nearest_rows(W, [3, 9])[1], distances.min(axis=1)[[3, 9]], rtol=1e-12
-    )
+    least = distances.min(axis=1)
+    np.testing.assert_allclose(nearest_rows(W)[1], least, rtol=1e-12)
+    np.testing.assert_allclose(nearest_rows(W, [3, 9])[1], least[[3, 9]], rtol=1e-12)
     assert nearest_rows(SoftmaxLayer(np.eye(2)).W)[1][0] == pytest.approx(np.sqrt(2))
     with pytest.raises(ValueError, match="two classes"):
         nearest_rows(W[:1])
 
 
-def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned):
+def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned, winner):
     layer = scanned.layer
     for index in captive_table(scanned)["class"].head(3):
         shift = smallest_shift(scanned, int(index))
         for factor, verdict in ((0.999, "unargmaxable"), (1.001, "argmaxable")):
             b = layer.bias.astype(float)
             b[index] += factor * shift
-            assert (
-                scan(SoftmaxLayer(layer.W.astype(float), b), [index]).table.verdict.iat[0]
-                == verdict
-            )
-    winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
+            moved = scan(SoftmaxLayer(layer.W.astype(float), b), [index])
+            assert moved.evidence(index).verdict == verdict
     with pytest.raises(ValueError, match="only an unargmaxable class"):
         smallest_shift(scanned, winner)
 
@@ -133,25 +137,21 @@ def test_a_cut_layer_has_the_logits_of_the_slice_and_frees_nobody(scanned):
         cut_features(layer, [0], at[:2])
 
 
-def test_a_ceiling_is_what_the_captors_prove_and_a_twin_halves(scanned):
-    index = int(captive_table(scanned)["class"].iloc[0])
-    held = scanned.evidence(index)
-    proven = Certifier(scanned.layer, scanned.features).ceiling_of_captors(
-        index, held.rivals, held.weights
-    )
-    assert scanned.ceiling(index) == proven < 1
+def test_a_ceiling_is_what_the_captors_prove_and_a_twin_halves(scanned, captive):
+    held = scanned.evidence(captive)
+    certifier = Certifier(scanned.layer, scanned.features)
+    proven = certifier.ceiling_of_captors(captive, held.rivals, held.weights)
+    assert scanned.ceiling(captive) == proven < 1
     twins = scan(SoftmaxLayer([[1.0], [1.0], [-1.0]]))
     assert [twins.ceiling(t) for t in range(3)] == [0.5, 0.5, 1.0]
 
 
-def test_only_captives_get_exact_weights_and_findings_are_looked_up(scanned):
-    index = int(captive_table(scanned)["class"].iloc[0])
-    exact = scanned.with_exact_weights([index])
+def test_only_captives_get_exact_weights_and_findings_are_looked_up(scanned, captive, winner):
+    exact = scanned.with_exact_weights([captive])
     assert exact.verify()
-    assert exact.evidence(index).weights.dtype == object
-    winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
+    assert exact.evidence(captive).weights.dtype == object
     with pytest.raises(ValueError, match=f"Class {winner} .* only unargmaxable"):
-        scanned.with_exact_weights([index, winner])
+        scanned.with_exact_weights([captive, winner])
     found = scan(SoftmaxLayer([[1.0], [-1.0], [0.5]], tokens=["a", "b", "b"]), [0, 1])
     assert found["b"] is found[1] is found.findings[1]
     for missing in ("c", 2):

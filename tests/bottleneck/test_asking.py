@@ -1,7 +1,6 @@
 """Label sets, retrieval, mixtures, experts: against counts and enumeration of all choices."""
 
 import itertools
-from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -151,9 +150,8 @@ CAPTIVES = [
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
 def test_no_mixture_lets_a_captive_win(seed, components):
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-5, 5, (200, components, 2)) * rng.choice(
-        [0.01, 0.1, 1.0], (200, components, 1)
-    )
+    X = rng.uniform(-5, 5, (200, components, 2))
+    X *= rng.choice([0.01, 0.1, 1.0], (200, components, 1))
     P = mixture(LAYER, X, rng.dirichlet(np.full(components, 0.5), 200))
     assert np.allclose(P.sum(axis=1), 1)
     others = np.delete(np.arange(LAYER.classes), CAPTIVES)
@@ -198,9 +196,8 @@ def test_every_expert_against_enumeration(seed):
     for k in (1, 2, 3):
         found = ask_experts(SoftmaxLayer(W, b), k, features=Unbounded())
         assert found.verify()
-        assert [expert.verdict == "possible" for expert in found.experts] == [
-            truth(W, b, e, k) for e in range(7)
-        ]
+        truths = [truth(W, b, e, k) for e in range(7)]
+        assert [expert.verdict == "possible" for expert in found.experts] == truths
         assert found.counts["undecided"] == 0
 
 
@@ -211,20 +208,6 @@ def test_two_fences_keep_an_expert_out_of_the_top_two():
     assert expert.verdict == "impossible"
     assert expert.check(layer, Ball(1.0))
     assert ask_experts(layer, 5, [8], features=Ball(1.0)).experts[0].verdict == "possible"
-
-
-def test_evidence_that_does_not_suffice_is_refused():
-    rng = np.random.default_rng(1)
-    layer = SoftmaxLayer(rng.normal(size=(10, 2)))
-    found = {k: ask_experts(layer, k, features=Ball(1.0)).experts for k in (1, 2)}
-    for expert in found[1] + found[2]:
-        if expert.verdict == "impossible":
-            with pytest.raises(EvidenceError, match="may be enough"):
-                replace(expert, k=expert.k + 1, answers=expert.answers[:1]).check(layer, Ball(1.0))
-        elif expert.k == 2 and found[1][expert.expert].verdict == "impossible":
-            with pytest.raises(EvidenceError, match="may be ahead"):
-                replace(expert, k=1).check(layer, Ball(1.0))
-    assert {e.verdict for e in found[1] + found[2]} == {"possible", "impossible"}
 
 
 def test_few_questions_or_too_many_ways_leave_an_expert_undecided(monkeypatch):

@@ -22,9 +22,8 @@ def crowded(seed: int = 0, d: int = 8, spread: float = 0.1) -> SoftmaxLayer:
     outer = rng.normal(size=(150, d))
     mixtures = rng.dirichlet(np.full(30, 0.2), 60) @ outer[:30]
     rows = np.concatenate([outer, mixtures])
-    return SoftmaxLayer(
-        rows.astype(np.float32), rng.normal(scale=spread, size=210).astype(np.float32)
-    )
+    b = rng.normal(scale=spread, size=210)
+    return SoftmaxLayer(rows.astype(np.float32), b.astype(np.float32))
 
 
 def walk(problem: Problem, classes: np.ndarray, rivals: int = 12):

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from definition import dot
 
 from softgeom.bottleneck.certifying.hull import certify_captivity, has_slack
 from softgeom.bottleneck.certifying.verdict import Captors, Finding
@@ -22,12 +23,8 @@ def mixed_layer(*, bias: bool = False) -> SoftmaxLayer:
     rng = np.random.default_rng(3)
     W = rng.normal(size=(30, 6)).astype(np.float32)
     W[24:] = (rng.dirichlet(np.ones(24), size=6) @ W[:24]).astype(np.float32)
-    return SoftmaxLayer(
-        W,
-        rng.normal(size=30).astype(np.float32) * 0.01 - np.repeat([0, 1], [24, 6])
-        if bias
-        else None,
-    )
+    b = rng.normal(size=30).astype(np.float32) * 0.01 - np.repeat([0, 1], [24, 6])
+    return SoftmaxLayer(W, b if bias else None)
 
 
 def captives(layer: SoftmaxLayer, features: FeatureSet) -> list[Finding]:
@@ -70,11 +67,8 @@ def test_room_is_left_as_it_is_and_lifting_solves_what_fractions_solve():
     assert certify_captivity(layer, Box(1.0), f.index, f.evidence.rivals, exact) <= 0
     rng = np.random.default_rng(0)
     A = [[Fraction(int(v), 7) for v in row] for row in rng.integers(-99, 100, (9, 9))]
-    x = [
-        Fraction(int(p), int(q))
-        for p, q in zip(rng.integers(-9, 10, 9), rng.integers(1, 10**6, 9), strict=True)
-    ]
-    y = [sum((a * b for a, b in zip(row, x, strict=True)), Fraction(0)) for row in A]
+    x = [Fraction(int(p), int(q)) for p, q in rng.integers(1, 10**6, (9, 2)) - [500_000, 0]]
+    y = [dot(row, x) for row in A]
     assert solve_by_lifting(A, y) == x
     with pytest.raises(ValueError, match="singular"):
         solve_by_lifting([A[0]] * 9, y)
