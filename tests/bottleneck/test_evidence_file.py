@@ -151,9 +151,7 @@ def test_every_array_has_one_dtype_and_one_size(saved):
         if name == "head":
             continue
         for change in (
-            lambda a, n=name: a.update(
-                lambda a, n=name: a.update({n: a[n].astype(other[a[n].dtype.kind])})
-            ),
+            lambda a, n=name: a.update({n: a[n].astype(other[a[n].dtype.kind])}),
             lambda a, n=name: a.update({n: a[n][:-1]}),
             lambda a, n=name: a.update({n: np.concatenate([a[n], a[n][:1]])}),
             lambda a, n=name: a.update({n: a[n][None]}),
