@@ -578,6 +578,7 @@ def test_a_logits_error_covers_its_roundings(dtype, bias):
     doubt = Fraction(float(checker._doubt(points)[0]))
     wide = Fraction(float(checker._error(points, np.zeros(1), np.float64)[0]))
     assert 4 * wide <= doubt <= 16 * wide
+    assert (checker.ahead(1, points[0]), checker.ahead(1, points[0] * 100)) == (2, 2)
     look = checker.look_error(points)
     assert (look is None) == (dtype == np.float64)
     assert look is None or look[0] == pytest.approx(2.125 * float(error), rel=1e-15)

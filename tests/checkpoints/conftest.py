@@ -46,6 +46,10 @@ def model_folders(tmp_path_factory):
             *("GemmaForCausalLM", "GemmaConfig"),
             small | {"num_key_value_heads": 2, "head_dim": 4, "pad_token_id": 0},
         ),
+        "nemotron": (
+            *("NemotronForCausalLM", "NemotronConfig"),
+            small | {"num_key_value_heads": 2, "head_dim": 4, "pad_token_id": 0},
+        ),
         "bert": ("BertForMaskedLM", "BertConfig", small),
         "roberta": ("RobertaForMaskedLM", "RobertaConfig", small),
         "marian": ("MarianMTModel", "MarianConfig", marian),

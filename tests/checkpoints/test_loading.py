@@ -10,7 +10,10 @@ import zipfile
 import numpy as np
 import pytest
 
+import softgeom as sg
 from softgeom.checkpoints import load_head, load_softmax_layer
+from softgeom.checkpoints.conventions import find_norm
+from softgeom.checkpoints.tensors import ArrayStore
 
 
 @pytest.mark.parametrize(
@@ -25,7 +28,9 @@ def test_weights_and_bias_of_each_family(model_folders, family):
         np.testing.assert_array_equal(layer.b, b)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "gemma", "bert", "roberta", "marian"])
+@pytest.mark.parametrize(
+    "family", ["gpt2", "llama", "gemma", "nemotron", "bert", "roberta", "marian"]
+)
 def test_the_ellipsoid_is_what_the_final_norm_can_give(model_folders, family):
     """What the live model feeds its head lies on the set's surface."""
     torch, transformers = map(pytest.importorskip, ("torch", "transformers"))
@@ -43,6 +48,27 @@ def test_the_ellipsoid_is_what_the_final_norm_can_give(model_folders, family):
     assert ellipsoid.centred == (family not in {"llama", "gemma"})
     if ellipsoid.centred:
         np.testing.assert_allclose(u.sum(axis=1), 0, atol=1e-3)
+
+
+def test_gains_are_read_as_each_family_stores_them():
+    """Other families whose name begins alike store them whole."""
+    store = ArrayStore({"model.norm.weight": np.ones(3)}, "a model")
+    for family, less in (("gemma3_text", 1), ("qwen3_next", 1), ("gemma3n_text", 0), ("llama", 0)):
+        assert find_norm(store, {"model_type": family}).less == less
+
+
+def test_what_changes_probabilities_behind_the_layer_is_said(tmp_path, caplog):
+    from safetensors.numpy import save_file
+
+    save_file({"lm_head.weight": np.eye(3, dtype=np.float32)}, tmp_path / "model.safetensors")
+    cap = {"final_logit_softcapping": 30.0}
+    for config, said in ((cap, True), ({"text_config": cap}, True), ({"logit_scale": 1.0}, False)):
+        caplog.clear()
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": "gemma2", **config}))
+        assert (load_head(tmp_path).behind is not None) == said
+        sg.ceilings(tmp_path, [0])
+        sg.floor(tmp_path, [{0: 1.0}])
+        assert caplog.text.count("capped (final_logit_softcapping 30.0)") == 2 * said
 
 
 def test_an_untied_model_without_its_head_is_not_given_the_embedding(model_folders, tmp_path):

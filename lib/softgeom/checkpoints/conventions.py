@@ -80,15 +80,29 @@ NORMS = (
 _LAST_LAYER_NORM = re.compile(r"(?:model\.)?decoder\.layers\.(\d+)\.final_layer_norm")
 # a norm that has no shift is an RMSNorm everywhere else
 _LAYER_NORM_WITHOUT_SHIFT = {"cohere", "cohere2", "mpt"}
+# models that store the gains of their last norm less one, as Transformers 5.23 has them
+_GAINS_LESS_ONE = {
+    "gemma", "gemma2", "gemma3", "gemma3_text", "minimax_m3_vl", "minimax_m3_vl_text", "nemotron",
+    "qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next", "step3p7",
+    "vaultgemma",
+}  # fmt: skip
+# what stands between layer and softmax, by its name in config.json
+_BEHIND = (
+    "final_logit_softcapping", "lm_head_multiplier", "logit_scale", "logits_scaling",
+    "logits_soft_cap", "output_multiplier",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class NormNames:
-    """The final normalisation: names of gain and shift (or None); whether the mean is taken off."""
+    """The final normalisation: names of gain and shift (or None); whether the mean is taken off;
+    what the gains are stored less.
+    """
 
     gain: str
     shift: str | None
     kind: str  # "layernorm" | "rmsnorm"
+    less: int = 0
 
 
 def find_weight(store: TensorStore, config: Mapping[str, Any] | None = None) -> str:
@@ -130,8 +144,22 @@ def find_norm(store: TensorStore, config: Mapping[str, Any] | None = None) -> No
     if not stems:
         return None
     shift = f"{stems[0]}.bias" if f"{stems[0]}.bias" in present else None
-    without = str((config or {}).get("model_type")) in _LAYER_NORM_WITHOUT_SHIFT
-    return NormNames(f"{stems[0]}.weight", shift, "layernorm" if shift or without else "rmsnorm")
+    family = str((config or {}).get("model_type"))
+    kind = "layernorm" if shift or family in _LAYER_NORM_WITHOUT_SHIFT else "rmsnorm"
+    return NormNames(f"{stems[0]}.weight", shift, kind, int(family in _GAINS_LESS_ONE))
+
+
+def behind(config: Mapping[str, Any]) -> str | None:
+    """What `config.json` puts between layer and softmax: it keeps verdicts, not probabilities."""
+    inner = config.get("text_config")  # of a model that sees, too
+    config = {**inner, **config} if isinstance(inner, Mapping) else config
+    found = [f"{name} {config[name]}" for name in _BEHIND if config.get(name) not in (None, 1)]
+    if not found:
+        return None
+    return (
+        f"behind the layer logits are scaled or capped ({', '.join(found)}): no verdict depends on "
+        "it, but probabilities are those of a softmax right behind the layer, not of the model"
+    )
 
 
 def require(store: TensorStore, name: str, dimensions: tuple[int, ...]) -> str:

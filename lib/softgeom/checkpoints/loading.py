@@ -69,6 +69,8 @@ class Head:
         them.
     is_embedding : bool
         The matrix is an input embedding, and nothing shows that the model also ends with it.
+    behind : str or None
+        What the model does with logits that keeps every verdict, but no probability.
     """
 
     layer: SoftmaxLayer
@@ -78,6 +80,7 @@ class Head:
     activation: Activation | None = None
     notes: tuple[str, ...] = ()
     is_embedding: bool = False
+    behind: str | None = None
 
     def __post_init__(self) -> None:
         if self.layer.classes < 2:
@@ -218,6 +221,7 @@ def _load(
         opened.activation or found.activation,
         (*notes, *how, *opened.notes),
         choice.is_embedding,
+        conventions.behind(opened.config),
     )
 
 
@@ -248,8 +252,7 @@ def _norm(opened: Opened, dimension: int) -> tuple[Ellipsoid | None, dict[str, s
     if norm is None or store.shape(norm.gain) != (dimension,):
         return None, {}
     names = {"gain": norm.gain} | ({"shift": norm.shift} if norm.shift else {})
-    offset = str(config.get("model_type", "")).startswith("gemma")  # stores its gains less one
-    gain = _read(store, norm.gain).astype(float) + offset
+    gain = _read(store, norm.gain).astype(float) + norm.less
     if norm.kind == "rmsnorm":
         return Ellipsoid.rms_norm(gain), names
     return Ellipsoid.layer_norm(gain, _read(store, norm.shift) if norm.shift else None), names

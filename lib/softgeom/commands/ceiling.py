@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import logging
 import os
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -28,12 +29,15 @@ from softgeom.bottleneck.ceilings.ceilings import GAP
 from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
+from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.results import check_table, load_scan, named_folder
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend
 from softgeom.writing import alone, write_text
+
+logger = logging.getLogger("softgeom")
 
 CEILINGS, TABLE = "ceilings.npz", "ceilings.csv"
 SHOWN = 20  # classes by name
@@ -121,6 +125,7 @@ def ceilings_of_model(
     """
     folder = None if out is None else named_folder(os.fspath(out), "table and the proofs")
     head, where, _ = asked.question(model, **options)
+    _warn(head)
     how: Any = {"gap": gap, "seed": seed, "progress": progress}
     how |= {"n_jobs": n_jobs, "backend": backend, "address": address}
     chosen, kept = asked.class_numbers(head.layer, classes), checkpoint
@@ -150,6 +155,7 @@ def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) 
         When the model, a target or a feature set cannot be used as asked.
     """
     head, where, _ = asked.question(model, **options)
+    _warn(head)
     names = Names(head.layer)
     asked_for: list[Any] = []
     listed = not isinstance(targets, str | dict) and isinstance(targets, Iterable)
@@ -164,6 +170,11 @@ def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) 
         shares = target.values() if isinstance(target, dict) else None
         asked_for.append(numbers if shares is None else dict(zip(numbers, shares, strict=True)))
     return floor(head.layer, asked_for, features=where)
+
+
+def _warn(head: Head) -> None:
+    if head.behind:
+        logger.warning("%s", head.behind)
 
 
 def lines(found: Ceilings, at: float | None) -> list[str]:
