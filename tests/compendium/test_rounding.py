@@ -3,7 +3,6 @@
 import json
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -98,20 +97,20 @@ def files(compendium, write_notebook):
     return rewritten
 
 
-def test_a_rerun_on_another_machine_rewrites_nothing(files):
-    assert files(x=1 / 3 + 1e-12) == []
+FIGURE = ["10_demo-line.pdf", "10_demo-line.png"]
 
 
 @pytest.mark.parametrize(
     ("changes", "names"),
     [
-        ({"colour": "tab:green"}, ["10_demo-line.pdf", "10_demo-line.png"]),
-        ({"label": "1.24"}, ["10_demo-line.pdf", "10_demo-line.png"]),
-        ({"alt": "a curve"}, ["10_demo-line.pdf", "10_demo-line.png", "record.json"]),
-        ({"x": 0.35}, ["10_demo-line.pdf", "10_demo-line.png", "numbers.csv", "record.json"]),
+        ({"x": 1 / 3 + 1e-12}, []),  # as another machine rounds
+        ({"colour": "tab:green"}, FIGURE),
+        ({"label": "1.24"}, FIGURE),
+        ({"alt": "a curve"}, [*FIGURE, "record.json"]),
+        ({"x": 0.35}, [*FIGURE, "numbers.csv", "record.json"]),
     ],
 )
-def test_what_changed_is_rewritten(files, changes, names):
+def test_what_changed_is_rewritten_and_nothing_else(files, changes, names):
     assert files(**changes) == names
 
 
@@ -120,8 +119,7 @@ def test_a_missing_half_of_a_figure_is_made_again_but_in_a_smoke_run(compendium,
     (pdf,) = (compendium / "figures" / "default").glob("*.pdf")
     pdf.unlink()
     _run(write_notebook)
-    assert pdf.is_file()
-    assert np.frombuffer(pdf.read_bytes()[:4], "S4")[0] == b"%PDF"
+    assert pdf.read_bytes().startswith(b"%PDF")
     _run(write_notebook, profile="smoke")
     drawn = [path.name for path in (compendium / "figures" / "smoke").iterdir()]
     assert drawn == ["10_demo-line.png"]

@@ -21,9 +21,8 @@ def tokens():
 @pytest.fixture(scope="module")
 def base():
     gpt = GPTConfig(d_vocab=40, d_model=8, n_heads=2, n_layers=1, d_mlp=16, n_ctx=12)
-    training = TrainingConfig(
-        steps=150, batch_size=4, learning_rate=0.01, evaluate_every=50, evaluation_windows=4
-    )
+    each = dict(batch_size=4, learning_rate=0.01, evaluate_every=50, evaluation_windows=4)
+    training = TrainingConfig(steps=150, **each)
     return Experiment("sweep", gpt, training, PriorConfig(d_model=8, rank=4), "tokens")
 
 
@@ -94,9 +93,7 @@ def made(extra):
 
 @pytest.mark.parametrize(("extra", "better", "worse"), [(-0.3, 2, 0), (0.3, 0, 2)])
 def test_a_planted_effect_is_found_with_its_sign(extra, better, worse):
-    runs, losses = made(extra)
-    found = placebo.differences(runs, losses, MULTIPLES, PAIRS)
-    table = placebo.effects(found, {"noise": [0.5, 2.0]})
+    table = placebo.effects(placebo.differences(*made(extra), MULTIPLES, PAIRS), MULTIPLES)
     decided = placebo.decided(table, "penalty 0.5", PLACEBO, "noise", "absolute")
     assert (decided["levels"], decided["better"], decided["worse"]) == (2, better, worse)
     assert decided["gain"] == pytest.approx(extra, abs=0.02)
@@ -107,8 +104,7 @@ def test_a_planted_effect_is_found_with_its_sign(extra, better, worse):
 
 
 def test_no_effect_is_found_where_there_is_none_and_dead_levels_are_not_asked():
-    runs, losses = made(0.0)
-    table = placebo.effects(placebo.differences(runs, losses, MULTIPLES, PAIRS), {"noise": [0.5]})
+    table = placebo.effects(placebo.differences(*made(0.0), MULTIPLES, PAIRS), {"noise": [0.5]})
     decided = placebo.decided(table, "penalty 0.5", PLACEBO, "noise", "absolute")
     assert (decided["levels"], decided["better"], decided["worse"]) == (1, 0, 0)
     assert table.loc[table["multiple"] == 2, "p_holm"].isna().all()
@@ -117,10 +113,9 @@ def test_no_effect_is_found_where_there_is_none_and_dead_levels_are_not_asked():
 
 
 def test_levels_live_while_models_beat_unigrams_and_ratios_are_within_a_seed():
-    _, losses = made(0.0)
+    runs, losses = made(0.0)
     losses = {key: found + np.array([0, 0, 0, 3, 3])[:, None] for key, found in losses.items()}
     assert placebo.living_multiples(losses, MULTIPLES, np.exp(4)) == {"noise": [0.5]}
-    runs, _ = made(0.0)
     runs["perplexity"] = runs["seed"] * np.where(runs["arm"] == "penalty 0.5", 1.1, 1.0)
     row = placebo.ratios(runs, ["perplexity"], PAIRS).iloc[1]
     assert row[["change", "low", "high"]].tolist() == pytest.approx([0.1, 0.1, 0.1])
