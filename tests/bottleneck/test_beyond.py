@@ -5,6 +5,7 @@ import pytest
 
 from softgeom.bottleneck.arithmetic import round_to, survives
 from softgeom.bottleneck.captives import bound_rank
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import Captors, Witness
 from softgeom.bottleneck.examples import normal_layer, uniform_layer
 from softgeom.bottleneck.paper001 import declare_on_hull, quality
@@ -45,6 +46,13 @@ def test_a_rank_is_no_better_than_its_point_shows_where_logits_hide_what_is_betw
     layer = SoftmaxLayer([[2.0**60], [2.0**60]], [0.0, 2.0**-20])
     bounds = bound_rank(layer, 0, Box(1.0, low=0.5))
     assert (bounds.at_least, bounds.at_most) == (2, 2)
+
+
+def test_whoever_is_ahead_or_level_but_for_rounding_counts_and_outside_everybody():
+    layer = SoftmaxLayer(np.ones((4, 1)), [0.0, 1.0, -(2.0**-52), -(2.0**-20)])
+    checker = Checker(layer, Box(1.0))
+    assert checker.ahead(0, np.array([1.0])) == 2
+    assert checker.ahead(0, np.array([2.0])) == 3
 
 
 def test_narrow_formats_round_to_nearest_even_and_lose_narrow_wins():
