@@ -109,8 +109,9 @@ def test_twins_are_found_across_blocks_of_rows(features, shift):
     """The search takes 4096 rows at a time; after a LayerNorm a shift of all entries is none."""
     W, b = np.random.default_rng(0).normal(size=(5000, 3)), np.zeros(5000)
     W[4095] = 1.0, -3.0, 7.5  # their mean is rounded
+    W[0, 0] = 0.0
     W[[4096, 4999]] = W[[4095, 0]] + shift * (np.arange(2) < 1)[:, None]
-    b[4999] = -1.0
+    W[4999, 0], b[4999] = -0.0, -1.0  # two signs, one number
     assert find_twins(SoftmaxLayer(W, b), features) == ({4095: 4096, 4096: 4095}, {4999: 0})
 
 

@@ -54,17 +54,18 @@ def _groups_of_equal_rows(layer: SoftmaxLayer) -> list[tuple[list[int], list[Bia
 def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[int], list[Bias]]]:
     """Equal effective rows with biases: neighbours in one direction, compared exactly."""
     direction = np.random.default_rng(0).normal(size=layer.dimension)
-    place, size = np.zeros(layer.classes), 0.0
+    place, slip = np.zeros(layer.classes), 0.0
     # what leaves float64 is not apart: compared exactly
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, layer.classes, 4096):
-            rows = features.effective_rows(layer.W[start : start + 4096], np.float64)
-            place[start : start + 4096] = rows @ direction
-            size = max(size, float(np.abs(rows).max()))
+            W = layer.W[start : start + 4096].astype(np.float64)
+            rows, error = features.equalities(W, np.zeros(len(W)))[:2]
+            along = direction[: rows.shape[1]]
+            place[start : start + 4096] = rows @ along
+            error = error + gamma(layer.dimension) * np.abs(rows)
+            slip = max(slip, float((error @ np.abs(along)).max()))
         order = np.argsort(place, kind="stable")
-        # centring and projecting sum d products each, of entries of this size
-        rounding = gamma(4 * layer.dimension) * size * float(np.abs(direction).sum())
-        apart = np.diff(place[order]) > 2 * rounding
+        apart = np.diff(place[order]) > 2 * slip
     groups: list[tuple[list[int], list[Bias]]] = []
     for near in np.split(order, np.flatnonzero(apart) + 1):
         if len(near) > 1:
