@@ -59,7 +59,10 @@ def test_committed_checksums_are_those_of_the_files_that_the_data_page_names(rep
 )
 def test_bad_review_files_get_one_sentence(imdb_folder, spoil, message):
     path = imdb_folder / "train.parquet"
-    spoil(pd.read_parquet(path)).to_parquet(path) if spoil else path.unlink()
+    if spoil is None:
+        path.unlink()
+    else:
+        spoil(pd.read_parquet(path)).to_parquet(path)
     with pytest.raises(ValueError, match=message):
         corpora.load_reviews()
 
