@@ -9,6 +9,8 @@ them.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import re
 import shlex
@@ -26,20 +28,13 @@ import pytest
 import yaml
 
 COMMANDS = {"chromium": ("chromium",), "firefox": ("firefox", "firefox-esr")}
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
+    "--disable-sync --no-first-run"
+).split()
 PROFILE = "smoke"
-SMALL = (
-    "20_scalar_margins",
-    "26_margin_audit",
-    "90_summary",
-)  # seconds each; the summary is what the registers are made from
+# seconds each; the summary is what the registers are made from
+SMALL = ("20_scalar_margins", "26_margin_audit", "90_summary")
 LOCAL = ("file:", "data:", "blob:", "about:", "http://127.0.0.1:", "ws://127.0.0.1:")
 
 
@@ -52,10 +47,9 @@ def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
     found = next(filter(None, map(shutil.which, COMMANDS[asked])), None)
     if not found:
         pytest.skip(f"no {asked} on the PATH (Debian: apt-get install {COMMANDS[asked][-1]})")
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="Playwright is not installed (make env)"
-    )
-    with playwright.sync_playwright() as driver:
+    missing = "Playwright is not installed (make env)"
+    playwright = pytest.importorskip("playwright.sync_api", reason=missing)
+    with playwright.sync_playwright() as driver, contextlib.ExitStack() as opened:
 
         def launch(scheme: str) -> Any:
             if asked == "chromium":
@@ -64,24 +58,12 @@ def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
             words = [sys.executable, str(Path(__file__).with_name("firefox_bridge.py")), found]
             bridge.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
             bridge.chmod(0o755)
-            preferences = {
-                "layout.css.prefers-color-scheme.content-override": int(scheme == "light")
-            }
-            return driver.firefox.launch(
-                channel="moz-firefox", executable_path=bridge, firefox_user_prefs=preferences
-            )
+            scheming = {"layout.css.prefers-color-scheme.content-override": int(scheme == "light")}
+            chosen = {"channel": "moz-firefox", "executable_path": bridge}
+            return driver.firefox.launch(firefox_user_prefs=scheming, **chosen)
 
-        opened: dict[str, Any] = {}
-
-        def get(scheme: str) -> Any:
-            key = scheme if asked == "firefox" else "any"
-            if key not in opened:
-                opened[key] = launch(scheme)
-            return opened[key]
-
-        yield get
-        for each in opened.values():
-            each.close()
+        kept = functools.cache(lambda scheme: opened.enter_context(launch(scheme)))
+        yield lambda scheme: kept(scheme if asked == "firefox" else "any")
 
 
 @pytest.fixture
@@ -89,17 +71,17 @@ def open_tab(browsers: Callable[[str], Any]) -> Iterator[Callable[..., Any]]:
     """`open_tab(url, **context_options)`: a tab of its own context, watched until the test ends."""
     contexts, errors, requests = [], [], []
 
+    def note(message: Any) -> None:
+        if message.type == "error":
+            errors.append(message.text)
+
     def open_(url: str, **options: Any) -> Any:
-        context = browsers(options.get("color_scheme", "light")).new_context(
-            **({"viewport": {"width": 1040, "height": 940}} | options)
-        )
+        options = {"viewport": {"width": 1040, "height": 940}} | options
+        context = browsers(options.get("color_scheme", "light")).new_context(**options)
         contexts.append(context)
         tab = context.new_page()
         tab.set_default_timeout(20_000)
-        tab.on(
-            "console",
-            lambda message: errors.append(message.text) if message.type == "error" else None,
-        )
+        tab.on("console", note)
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.on("request", lambda request: requests.append(request.url))
         tab.on("websocket", lambda socket: requests.append(socket.url))
@@ -135,16 +117,18 @@ def screenshot(repository: Path) -> Callable[[Any, str], None]:
 
 @pytest.fixture(scope="session")
 def drag() -> Callable[..., None]:
-    """`drag(tab, name, right, up)` drags the point of that data-name by so many pixels with the
-    mouse.
+    """`drag(tab, point, right, up)` drags an element, or the point of that data-name, by so many
+    pixels with the mouse.
     """
 
-    def drag_(tab: Any, name: str, right: float, up: float) -> None:
-        box = tab.locator(f'[data-name="{name}"] .sg-mark').bounding_box()
+    def drag_(tab: Any, point: Any, right: float, up: float, steps: int = 8) -> None:
+        if isinstance(point, str):
+            point = tab.locator(f'[data-name="{point}"] .sg-mark')
+        box = point.bounding_box()
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         tab.mouse.move(x, y)
         tab.mouse.down()
-        tab.mouse.move(x + right, y - up, steps=8)
+        tab.mouse.move(x + right, y - up, steps=steps)
         tab.mouse.up()
 
     return drag_
@@ -168,25 +152,16 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     claimed = r"<!-- value: \d+-[^>]+-->(.*?)<!-- /value -->"
     told = re.sub(claimed, r"\1", answers.read_text(encoding="utf-8"))
     answers.write_text(told, encoding="utf-8")
-    finished = [
-        path.stem for path in sorted((repository / "executed" / PROFILE).glob("[0-9]*.ipynb"))
-    ]
-    finished = [name for name in finished if not name.endswith(".failed")]
+    executed = sorted((repository / "executed" / PROFILE).glob("[0-9]*.ipynb"))
+    finished = [path.stem for path in executed if not path.stem.endswith(".failed")]
     names = finished if "90_summary" in finished else SMALL
     _claims_of(names, repository / "claims", root / "claims")
-    (root / "notebooks").mkdir()
-    (root / "notebooks" / "lessons").symlink_to(repository / "notebooks" / "lessons")
-    for name in names:
-        (root / "notebooks" / f"{name}.ipynb").symlink_to(
-            repository / "notebooks" / f"{name}.ipynb"
-        )
-    for kind in ("results", "figures"):
-        (root / kind).mkdir()
-        # what the README and the answers show
-        for profile in COMMITTED:
-            (root / kind / profile).symlink_to(repository / kind / profile)
-    # and what each target costs
-    (root / "results" / "bench").symlink_to(repository / "results" / "bench")
+    linked = ["notebooks/lessons", *(f"notebooks/{name}.ipynb" for name in names)]
+    # what the README and the answers show, and what each target costs
+    linked += [f"{kind}/{profile}" for kind in ("results", "figures") for profile in COMMITTED]
+    for place in [*linked, "results/bench"]:
+        (root / place).parent.mkdir(exist_ok=True)
+        (root / place).symlink_to(repository / place)
     (root / "build").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOFTGEOM_ROOT", str(root))
@@ -199,9 +174,7 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         front = report.build(PROFILE)
         assert front == paths.root() / "build" / "html" / "index.html"
     if not shutil.which("npm"):
-        pytest.skip(
-            "no npm on the PATH, and so no MathJax in the report: its formulas would need a network"
-        )
+        pytest.skip("no npm on the PATH: the report's formulas would need a network")
     return front.parent
 
 
@@ -210,15 +183,12 @@ def _claims_of(notebooks: Iterable[str], register: Path, folder: Path) -> None:
     folder.mkdir()
     for path in register.glob("*.yaml"):
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        content["claims"] = [claim for claim in content["claims"] if claim["notebook"] in notebooks]
-        used = {claim.get("root") for claim in content["claims"]}
-        content["roots"] = {
-            key: text for key, text in content.get("roots", {}).items() if key in used
-        }
-        if content["claims"]:
-            (folder / path.name).write_text(
-                yaml.safe_dump(content, allow_unicode=True, sort_keys=False), encoding="utf-8"
-            )
+        claims = [claim for claim in content["claims"] if claim["notebook"] in notebooks]
+        used, roots = {claim.get("root") for claim in claims}, content.get("roots", {})
+        content |= {"claims": claims, "roots": {key: roots[key] for key in roots if key in used}}
+        if claims:
+            text = yaml.safe_dump(content, allow_unicode=True, sort_keys=False)
+            (folder / path.name).write_text(text, encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
@@ -229,16 +199,10 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
     home = tmp_path_factory.mktemp("lab")
     folder = home / "notebooks"
     folder.mkdir()
-    notification = (
-        home
-        / "jupyterlab_settings_dir"
-        / "@jupyterlab"
-        / "apputils-extension"
-        / "notification.jupyterlab-settings"
-    )
-    notification.parent.mkdir(parents=True)
+    settings = home / "jupyterlab_settings_dir" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
     # the question would cover the notebook
-    notification.write_text('{"fetchNews": "false"}', encoding="utf-8")
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}', "utf-8")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -258,15 +222,10 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
         "--LabApp.extension_manager=readonly",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
+    command, address = [sys.executable, "-m", "jupyterlab", *options], f"http://127.0.0.1:{port}"
     with (home / "server.log").open("wb") as log:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", *options],
-            env=os.environ | isolated,
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-        )
-    address = f"http://127.0.0.1:{port}"
+        told = {"env": os.environ | isolated, "stdout": log, "stderr": log}
+        server = subprocess.Popen(command, cwd=folder, **told)
     try:
         _wait_for(f"{address}/api/status", server, home / "server.log")
         yield address, folder

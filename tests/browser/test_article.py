@@ -21,10 +21,6 @@ def address(tmp_path_factory):
     return path.as_uri()
 
 
-def _is(tab, step: str) -> bool:
-    return tab.locator(f"#{step}.on").count() == 1
-
-
 def test_figures_follow_the_reader(address, open_tab, screenshot):
     tab = open_tab(address)
     for step in ("score", "point", "inside", "drag", "proof", "sure", "why", "mend"):
@@ -40,17 +36,12 @@ def test_figures_follow_the_reader(address, open_tab, screenshot):
     screenshot(tab.locator("#inside figure"), "story_inside")
 
 
-def test_a_sign_is_dragged_free_and_walks_back(address, open_tab):
+def test_a_sign_is_dragged_free_and_walks_back(address, open_tab, drag):
     tab = open_tab(address)
     tab.evaluate(TO_STEP, ["drag", 0.5])
     letter = tab.get_by_role("button", name="Ğ,")
     assert letter.get_attribute("aria-label") == "Ğ, can never win"
-    box = letter.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    tab.mouse.move(x, y)
-    tab.mouse.down()
-    tab.mouse.move(x + 160, y - 150, steps=5)
-    tab.mouse.up()
+    drag(tab, letter, 160, 150, steps=5)
     assert letter.get_attribute("aria-label") == "Ğ, can win"
     for key in ["ArrowLeft"] * 14 + ["ArrowDown"] * 12:
         letter.press(key)

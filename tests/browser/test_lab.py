@@ -54,10 +54,8 @@ def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(
     tab.keyboard.press("ArrowRight")
     tab.locator('[data-name="class-3"][aria-label*="(0.06,"]').wait_for()
     assert handle.evaluate("(element) => element === document.activeElement")
-    shown = handle.get_attribute("aria-label")
-    x, y = (
-        float(value.replace("−", "-")) for value in re.search(r"\((.*?), (.*?)\)", shown).groups()
-    )
+    shown = handle.get_attribute("aria-label").replace("−", "-")
+    x, y = map(float, re.search(r"\((.*?), (.*?)\)", shown).groups())
     assert x == pytest.approx(1 / 16, abs=0.006)
 
     tab.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content").click()

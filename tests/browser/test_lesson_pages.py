@@ -4,6 +4,7 @@ file, and graded.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from lesson_cases import RIGHT, WRONG, value
 
@@ -27,10 +28,8 @@ def _answer(box, answer):
     if isinstance(answer, bool):
         box.get_by_role("button", name=str(answer)).click()
         return
-    parts = answer if isinstance(answer, list | set) else [answer]
-    box.get_by_role("textbox").fill(
-        ", ".join(map(str, sorted(parts) if isinstance(answer, set) else parts))
-    )
+    parts = sorted(answer) if isinstance(answer, set) else np.atleast_1d(answer)
+    box.get_by_role("textbox").fill(", ".join(map(str, parts)))
     box.get_by_role("button", name="Check").click()
 
 

@@ -20,11 +20,8 @@ def _save_and_read(tab, path) -> list:
     """All outputs of the notebook after saving it: the page itself only holds the cells in view."""
     tab.keyboard.press("Control+s")
     tab.locator(".jp-mod-current.jp-mod-dirty").wait_for(state="detached")
-    return [
-        output
-        for cell in nbformat.read(path, as_version=4).cells
-        for output in cell.get("outputs", [])
-    ]
+    cells = nbformat.read(path, as_version=4).cells
+    return [output for cell in cells for output in cell.get("outputs", [])]
 
 
 def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(
@@ -33,10 +30,8 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(
     address, folder = jupyterlab
     shutil.copy(repository / "notebooks" / "lessons" / f"{NAME}.ipynb", folder)
     # A workspace of its own: JupyterLab would open what an earlier test left open.
-    tab = open_tab(
-        f"{address}/lab/workspaces/lesson/tree/{NAME}.ipynb",
-        viewport={"width": 1300, "height": 1000},
-    )
+    page = f"{address}/lab/workspaces/lesson/tree/{NAME}.ipynb"
+    tab = open_tab(page, viewport={"width": 1300, "height": 1000})
     tab.set_default_timeout(60_000)
     tab.locator(".jp-Notebook .jp-Cell").first.click()
     idle = tab.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")
@@ -49,14 +44,9 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(
     tab.locator(".jp-RenderedText", has_text="214,445 digits").wait_for()  # the last cell's output
     idle.wait_for()
     outputs = _save_and_read(tab, folder / f"{NAME}.ipynb")
-    assert not [
-        output
-        for output in outputs
-        if output["output_type"] == "error" or output.get("name") == "stderr"
-    ]
-    asked = len(classroom.LESSONS["rankings"].EXERCISES) + len(
-        classroom.LESSONS["rankings"].PREDICTIONS
-    )
+    assert not {"error", "stderr"} & {out.get("name", out["output_type"]) for out in outputs}
+    lesson = classroom.LESSONS["rankings"]
+    asked = len(lesson.EXERCISES) + len(lesson.PREDICTIONS)
     assert str(outputs).count("**Your turn.**") == asked
     tab.locator(".softgeom [aria-live]").scroll_into_view_if_needed()
     tab.locator(".softgeom .sg-mark").first.wait_for()

@@ -49,9 +49,8 @@ def test_a_class_dragged_out_of_the_hull_can_win(open_page, drag, screenshot):
     tab = open_page("softmax")
     _live(tab, "c₄ can never win.")
     _press(tab, "Why?")
-    proof = re.search(
-        r"c₄ = (0\.\d\d) c₁ \+ (0\.\d\d) c₂ \+ (0\.\d\d) c₃", tab.locator(".sg-reason").inner_text()
-    )
+    why = tab.locator(".sg-reason").inner_text()
+    proof = re.search(r"c₄ = (0\.\d\d) c₁ \+ (0\.\d\d) c₂ \+ (0\.\d\d) c₃", why)
     assert sum(map(float, proof.groups())) == pytest.approx(1, abs=1e-9)
     assert tab.locator(".sg-captor").count() == 3
     assert tab.locator(".sg-region").count() == 3
@@ -64,10 +63,8 @@ def test_a_class_dragged_out_of_the_hull_can_win(open_page, drag, screenshot):
     _live(tab, "Every class can win.")
     assert tab.locator(".sg-region").count() == 4
     assert "c₄ gets more than 99%" in sure.inner_text()
-    assert (
-        "Rankings realised: 12. Formula: 12. All orders: 24."
-        in tab.locator(".sg-detail").inner_text()
-    )
+    counted = tab.locator(".sg-detail").inner_text()
+    assert "Rankings realised: 12. Formula: 12. All orders: 24." in counted
     screenshot(tab, "softmax_freed")
 
 
@@ -110,9 +107,8 @@ def test_a_finger_drags_too(open_page, screenshot, phone):
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     touch = tab.context.new_cdp_session(tab)
     for kind, down in (("touchStart", 0), *(("touchMove", 10 * k) for k in range(1, 14))):
-        touch.send(
-            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y + down}]}
-        )
+        points = [{"x": x, "y": y + down}]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     _live(tab, "Every class can win.")
     assert tab.evaluate("scrollY") == 0  # the finger moved the point, not the page
@@ -132,16 +128,14 @@ def test_numbers_typed_wrongly_are_refused_in_place(open_page):
         tab.keyboard.press("Tab")
 
     type_("0 2\n-2 NaN\n2 -1")
-    assert (
-        tab.get_by_role("alert").inner_text()
-        == "Row 2 of W has an entry that is not a finite number."
-    )
+    alert = tab.get_by_role("alert")
+    assert alert.inner_text() == "Row 2 of W has an entry that is not a finite number."
     # the last good picture stays, and so does the layer
     assert tab.locator(".sg-region").count() == 3
     tab.locator('[data-name="class-3"]').press("ArrowRight")
-    assert tab.get_by_role("alert").count() == 0
+    assert alert.count() == 0
     type_("0 2 0.5\n-2 -1 0\n2 -1 0\n0 0 1\n0.5 0.25 -1")
-    assert tab.get_by_role("alert").count() == 0
+    assert alert.count() == 0
     _live(tab, "c₅ can never win.")
     assert tab.locator(".sg-handles > g").count() == 6  # five classes and x
 
@@ -263,9 +257,8 @@ def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot)
     drag(tab, "token-7", 100, -80)  # pulled outside the triangle it becomes a leader itself
     _live(tab, "Leaders at layer 4: z₁, z₂, z₃, z₈.")
     tab.get_by_role("button", name="Play").click()
-    tab.locator(
-        "[aria-live]", has_text=re.compile(r"layer ([6-9]|[1-9]\d)")
-    ).wait_for()  # it may be past 6 by the time that we look
+    # it may be past 6 by the time that we look
+    tab.locator("[aria-live]", has_text=re.compile(r"layer ([6-9]|[1-9]\d)")).wait_for()
     tab.get_by_role("button", name="Pause").click()
     screenshot(tab, "hardmax_played")
 
@@ -296,33 +289,19 @@ def test_a_link_holds_what_was_dragged(open_page, open_tab, drag):
     assert again.locator("tbody").text_content() == tab.locator("tbody").text_content()
 
 
-@pytest.mark.parametrize(
-    ("name", "state"),
-    [
-        *((name, {}) for name in NAMES),
-        ("softmax", {"first": 2}),
-        ("softmax", {"among": [1, 1, 1, 1]}),
-    ],
-)
+MODES = [("softmax", {"first": 2}), ("softmax", {"among": [1, 1, 1, 1]})]
+CONCLUSIONS = ("never win", "can win", "together", "Rankings realised", "this window", "det J =")
+CONCLUSIONS += ("Support token:", "a leader", "Leaders", "follows z")
+
+
+@pytest.mark.parametrize(("name", "state"), [*((name, {}) for name in NAMES), *MODES])
 def test_a_veil_hides_every_conclusion(open_page, screenshot, name, state):
     tab = open_page(name, {"veiled": True, **state})
     _live(tab, "Your turn first", whole=False)
-    told = tab.locator("#explorer").inner_text() + " ".join(
-        tab.locator("#explorer [aria-label]").evaluate_all("(all) => all.map((e) => e.ariaLabel)")
-    )
-    for word in (
-        "never win",
-        "can win",
-        "together",
-        "Rankings realised",
-        "this window",
-        "det J =",
-        "Support token:",
-        "a leader",
-        "Leaders",
-        "follows z",
-    ):
-        assert word not in told
+    labelled = tab.locator("#explorer [aria-label]")
+    labels = labelled.evaluate_all("(all) => all.map((e) => e.ariaLabel)")
+    told = " ".join([tab.locator("#explorer").inner_text(), *labels])
+    assert [words for words in CONCLUSIONS if words in told] == []
     assert tab.locator(".sg-region, .sg-ringed, .sg-crease, .sg-star").count() == 0
     assert not tab.locator("select").is_visible()
     screenshot(tab, "_".join([name, *state, "veiled"]))
@@ -332,30 +311,21 @@ def test_a_veil_hides_every_conclusion(open_page, screenshot, name, state):
 def test_pages_fit_a_phone_and_follow_the_dark_theme(open_page, screenshot, name, phone):
     tab = open_page(name, **phone, color_scheme="dark")
     assert tab.evaluate("document.documentElement.scrollWidth") <= phone["viewport"]["width"]
-    red, green, blue = map(
-        int,
-        re.findall(
-            r"\d+", tab.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor")
-        )[:3],
-    )
-    assert max(red, green, blue) < 64
+    paper = tab.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor")
+    assert max(map(int, re.findall(r"\d+", paper)[:3])) < 64
     screenshot(tab, f"{name}_phone_dark")
 
 
 def test_inside_an_iframe_a_page_takes_the_theme_and_tells_its_height(tmp_path, open_tab):
     (tmp_path / "softmax.html").write_text(page("softmax"), encoding="utf-8")
-    outer = (
-        "<iframe src='softmax.html#dark' width='700' height='300'></iframe><script>onmessage = "
-        "(e) => document.title = e.data.softgeomHeight</script>"
-    )
+    outer = "<iframe src='softmax.html#dark' width='700' height='300'></iframe>"
+    outer += "<script>onmessage = (e) => document.title = e.data.softgeomHeight</script>"
     (tmp_path / "outer.html").write_text(outer, encoding="utf-8")
     tab = open_tab((tmp_path / "outer.html").as_uri(), color_scheme="light")
     inner = tab.frame_locator("iframe")
     assert inner.locator("html").get_attribute("data-theme") == "dark"
-    assert (
-        inner.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor")
-        == "rgb(20, 24, 29)"
-    )
+    paper = inner.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor")
+    assert paper == "rgb(20, 24, 29)"
     tab.wait_for_function("Number(document.title) > 500")
 
 
@@ -418,15 +388,13 @@ def test_the_picture_comes_first_and_a_hand_shows_the_gesture(open_page, screens
 
 
 def test_numbers_are_said_in_plain_words(open_page, drag):
-    tab = open_page("softmax")
-    assert "can give 3 of its 4 answers" in tab.locator(".sg-plain").inner_text()
+    assert "can give 3 of its 4 answers" in open_page("softmax").locator(".sg-plain").inner_text()
     tab = open_page("attention")
-    far = re.search(r"x is (\d\.\d\d) away from the fold", tab.locator(".sg-plain").inner_text())
+    plain = tab.locator(".sg-plain")
+    far = re.search(r"x is (\d\.\d\d) away from the fold", plain.inner_text())
     assert far
     drag(tab, "token-4", -20, -20)
-    nearer = re.search(r"x is (\d\.\d\d) away", tab.locator(".sg-plain").inner_text())
+    nearer = re.search(r"x is (\d\.\d\d) away", plain.inner_text())
     assert nearer is None or float(nearer[1]) < float(far[1])
     tab.get_by_label("coupling c").fill("-1")
-    assert re.search(
-        r"nothing in this window folds.*grows to \d", tab.locator(".sg-plain").inner_text()
-    )
+    assert re.search(r"nothing in this window folds.*grows to \d", plain.inner_text())

@@ -60,6 +60,11 @@ def _downloaded(tab, button: str) -> bytes:
     return bytes(tab.evaluate(content))
 
 
+def _take_evidence(tab, folder) -> None:
+    with zipfile.ZipFile(io.BytesIO(_downloaded(tab, "Download the evidence"))) as archive:
+        archive.extractall(folder)
+
+
 def _scan(tab) -> str:
     tab.get_by_role("button", name="Scan", exact=True).click()
     tab.locator("#found").wait_for()
@@ -69,17 +74,16 @@ def _scan(tab) -> str:
 def test_a_dropped_layer_is_scanned_and_its_proofs_hold(
     address, open_tab, screenshot, tmp_path, tool
 ):
-    rng = np.random.default_rng(0)
-    layer = SoftmaxLayer(
-        rng.normal(size=(60, 3)).astype(np.float32), rng.normal(size=60).astype(np.float32)
-    )
+    rng, names = np.random.default_rng(0), [f"word{n}" for n in range(60)]
+    W, b = (rng.normal(size=size).astype(np.float32) for size in ((60, 3), 60))
+    layer = SoftmaxLayer(W, b, names)
     tab = open_tab(address)
     _drop(tab, "head.npz", _npz(W=layer.W, b=layer.b, other=np.zeros((2, 3))))
     tab.locator("#choice").wait_for()
     assert "60 classes over 3 features" in tab.locator("#shape").inner_text()
     assert tab.get_by_label("Bias").input_value() == "b"
-    names = "\n".join(f"word{n}" for n in range(60)).encode()
-    tab.set_input_files("#labels", {"name": "names.txt", "mimeType": "text/plain", "buffer": names})
+    listed = {"name": "names.txt", "mimeType": "text/plain", "buffer": "\n".join(names).encode()}
+    tab.set_input_files("#labels", listed)
     headline = _scan(tab)
     expected = scan(layer)
     never = expected.counts["unargmaxable"] + expected.counts["tied"]
@@ -92,10 +96,8 @@ def test_a_dropped_layer_is_scanned_and_its_proofs_hold(
     assert rows.first.locator("th").inner_text() == f"word{dead[0]} ({dead[0]})"
     lit = " ".join(tab.locator("#wall b").all_inner_texts()).split()
     assert lit == [f"word{n}" for n in sorted(dead)]
-    with zipfile.ZipFile(io.BytesIO(_downloaded(tab, "Download the evidence"))) as archive:
-        archive.extractall(tmp_path)
-    named = SoftmaxLayer(layer.W, layer.b, [f"word{n}" for n in range(60)])
-    assert verify_folder(tmp_path / "scan", named).counts == expected.counts
+    _take_evidence(tab, tmp_path)
+    assert verify_folder(tmp_path / "scan", layer).counts == expected.counts
     (tmp_path / "layer.npz").write_bytes(_downloaded(tab, "Download the layer"))
     tool("check_evidence", tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
     assert re.fullmatch(r"\d+(\.\d+)?%", rows.first.locator("td").nth(1).inner_text())
@@ -128,8 +130,7 @@ def test_a_recogniser_in_use_is_dropped(
     _drop(tab, path.name, path.read_bytes())
     tab.locator("#choice").wait_for()
     assert _scan(tab) == f"{lost} of {classes} classes can never be the one answer."
-    with zipfile.ZipFile(io.BytesIO(_downloaded(tab, "Download the evidence"))) as archive:
-        archive.extractall(tmp_path)
+    _take_evidence(tab, tmp_path)
     counts = verify_folder(tmp_path / "scan", load_head(path).layer).counts
     assert (counts["unargmaxable"], counts["undecided"]) == (int(lost), 0)
     (tmp_path / "layer.npz").write_bytes(_downloaded(tab, "Download the layer"))
@@ -147,11 +148,8 @@ def test_the_form_asks_for_what_a_normalisation_has(address, open_tab, screensho
     tab = open_tab(address)
     _drop(tab, "head.npz", _npz(**arrays))
     tab.locator("#choice").wait_for()
-    gain, shift, bound = (
-        tab.get_by_label("Its gain"),
-        tab.get_by_label("Its shift"),
-        tab.get_by_label("Bound", exact=True),
-    )
+    gain, shift = tab.get_by_label("Its gain"), tab.get_by_label("Its shift")
+    bound = tab.get_by_label("Bound", exact=True)
     assert bound.is_visible()
     assert not gain.is_visible()
     tab.get_by_label("Inputs x of the layer").select_option("layernorm")
@@ -163,8 +161,7 @@ def test_the_form_asks_for_what_a_normalisation_has(address, open_tab, screensho
     features = Ellipsoid.layer_norm(arrays["ln_f.weight"], arrays["ln_f.bias"])
     dead = scan(layer, features=features).counts["unargmaxable"]
     assert headline == f"{dead} of 60 classes can never be the one answer."
-    with zipfile.ZipFile(io.BytesIO(_downloaded(tab, "Download the evidence"))) as archive:
-        archive.extractall(tmp_path)
+    _take_evidence(tab, tmp_path)
     assert verify_folder(tmp_path / "scan", layer).features == features.describe()
 
 
