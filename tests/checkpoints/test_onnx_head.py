@@ -356,6 +356,48 @@ def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path, layer_arrays):
     assert "LayerNorm" in why
 
 
+def test_a_contrast_of_two_layers_is_no_layer(tmp_path, layer_arrays):
+    W = layer_arrays[0].T
+    rows = "MatMul x W > p \n MatMul x V > q \n Sub p q > z \n Softmax z > y"
+    path = _save(tmp_path / "m.onnx", rows, {"W": W, "V": W[::-1].copy()})
+    with pytest.raises(ValueError, match="no matrix product"):
+        load_softmax_layer(path)
+
+
+SIGMOID = "Exp z > e \n Add one e > s \n Div one s > y"
+
+
+@pytest.mark.parametrize(
+    ("behind", "best"),
+    [
+        ("Neg z > n \n Softmax n > y", 1),
+        ("Sub c z > n \n Softmax n > y", 1),
+        ("Mul z minus > t \n Sub c t > n \n Softmax n > y", 1),
+        ("Mul z minus > n \n Sigmoid n > y", 1),
+        ("Sigmoid z > n \n Neg n > y", 1),
+        (f"Identity z > z1 \n {SIGMOID}", 1),
+        (f"Neg x1 > z \n {SIGMOID}", 1),
+        ("LogSoftmax z > n \n Neg n > y", -1),
+        ('TopK z k > y i; {"largest": 0}', None),
+    ],
+)
+def test_what_turns_the_order_round_turns_the_layer(tmp_path, layer_arrays, behind, best):
+    """The class that the graph answers is the one whose logit is largest."""
+    W, b = layer_arrays
+    product = "MatMul x W > h \n Add h b > " + ("x1" if "x1" in behind else "z")
+    numbers = {"one": 1, "minus": -2}
+    constants = {name: np.float32(value) for name, value in numbers.items()}
+    constants |= {"W": W.T.copy(), "b": b, "c": np.arange(len(b), dtype=np.float32)}
+    constants["k"] = np.array([1])
+    outputs = ("y", "i") if best is None else ("y",)
+    path = _save(tmp_path / "m.onnx", f"{product} \n {behind}", constants, outputs)
+    layer = load_softmax_layer(path)
+    x = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    answers = ReferenceEvaluator(str(path)).run(None, {"x": x})
+    said = answers[1][:, 0] if best is None else (best * answers[0]).argmax(axis=1)
+    np.testing.assert_array_equal(layer.logits(x).argmax(axis=1), said)
+
+
 NORM = 'LayerNormalization x gain > n m s; {"axis": -1}'
 
 

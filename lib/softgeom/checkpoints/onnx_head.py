@@ -49,6 +49,9 @@ _QUANTISED = {
     "MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
 }  # fmt: skip
 _PRODUCTS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"} | _QUANTISED
+_MOVES = {"Cast", "Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
+_SHARED = {"Log", "TopK", "Max"}  # of sums, and of largest numbers
+_STEPS = 100  # of such a walk: a damaged graph may have circles
 _RESHAPES = {"Mul", "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
 
@@ -154,6 +157,20 @@ class _After:
     shift: np.ndarray | None = None
     notes: tuple[str, ...] = field(default=())
     decided: bool = False  # a softmax, or what else takes the best, comes behind
+    turned: bool = False  # what lies behind something that is not linear turns the order round
+
+    @property
+    def falls(self) -> bool:
+        """Whether the best is the least here."""
+        return self.turned != bool(self.scale is not None and np.all(self.scale < 0))
+
+    def upright(self) -> _After:
+        """The same, in which the best is the largest."""
+        return replace(self.scaled(-np.ones(())), turned=False).shifted(-1) if self.turned else self
+
+    def shifted(self, by: int) -> _After:
+        """The same with the shift times a number."""
+        return replace(self, shift=None if self.shift is None else by * self.shift)
 
     def added(self, constant: np.ndarray) -> _After:
         value = constant if self.scale is None else _fitting(np.multiply, constant, self.scale)
@@ -209,9 +226,9 @@ def _walk(graph: OnnxGraph, output: str) -> list[tuple[Any, _After]]:
         visited.add(name)
         if node.op_type in _PRODUCTS:
             if _operand(graph, node) is not None:
-                found.append((node, after))
+                found.append((node, after.upright()))
         elif _is_pointwise(graph, node):
-            convolved.append((node, after))
+            convolved.append((node, after.upright()))
         elif node.op_type in _ORDER_KEEPING or (node.op_type == "Relu" and after.decided):
             waiting.extend(_before(graph, node, after))
     return found or convolved
@@ -234,7 +251,12 @@ def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _Afte
     if node.op_type in _NONLINEAR:
         decided = after.decided or node.op_type in _DECIDING
         notes = (*after.notes, RELU_BEHIND) if node.op_type == "Relu" else after.notes
-        return [(name, _After(notes=notes, decided=decided)) for name in names[:1]]
+        # what is done to probabilities changes no answer; the others keep the order or turn it
+        turned = node.op_type not in _DECIDING and after.falls
+        if node.op_type == "TopK" and "largest" in (options := attributes(node)):
+            turned = not options["largest"].i
+        after = _After(notes=notes, decided=decided, turned=turned)
+        return [(name, after) for name in names[:1]]
     one = len(varying) == 1
     if node.op_type in {"Add", "Sum"} and one:
         for name in constants:
@@ -243,6 +265,15 @@ def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _Afte
     first = one and names[0] == varying[0]
     if node.op_type == "Sub" and first:
         return [(varying[0], after.added(-graph.constant(constants[0])))]
+    if node.op_type == "Neg" and one:
+        return [(varying[0], after.scaled(-np.ones(())))]
+    if node.op_type == "Sub" and one:
+        return [(varying[0], after.added(graph.constant(constants[0])).scaled(-np.ones(())))]
+    if node.op_type == "Sub" and len(varying) == 2 and not _is_shared(graph, varying[1]):
+        return []  # a contrast of two layers
+    if node.op_type == "Div" and one and not first and np.all(graph.constant(constants[0]) > 0):
+        # of what is above 0, as in 1 / (1 + exp(-y))
+        return [(varying[0], replace(after, scale=None, shift=None, turned=not after.falls))]
     if node.op_type in {"Mul", "Div"} and first and constants:
         factor = graph.constant(constants[0]).astype(float)
         return [(varying[0], after.scaled(factor if node.op_type == "Mul" else 1 / factor))]
@@ -257,6 +288,16 @@ def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _Afte
     if node.op_type in {"Add", "Sum"}:
         return []  # two varying terms: a residual connection, not a softmax layer
     return [(name, after) for name in varying]
+
+
+def _is_shared(graph: OnnxGraph, name: str) -> bool:
+    """Whether a value is one number for all classes: their largest, or what they add up to."""
+    for _ in range(_STEPS):
+        node = graph.producer.get(name)
+        if node is None or not node.input or node.op_type not in _MOVES:
+            break
+        name = node.input[0]
+    return node is not None and (node.op_type.startswith("Reduce") or node.op_type in _SHARED)
 
 
 def _constant_factor(graph: OnnxGraph, name: str) -> np.ndarray | None:
