@@ -374,7 +374,7 @@ def test_too_few_captors_or_dependent_ones_make_no_simplex():
 def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch):
     layer, weights = simplex_layer()
     found = system(layer, Unbounded(), weights)
-    for factor, proven in ((0.999, True), (1.001, False)):
+    for factor, proven in ((1.0, True), (1.001, False)):
         for least in range(4):
             delta = weights * 0.1
             delta[least] = weights[least] * factor
@@ -547,6 +547,13 @@ def test_a_near_tie_is_one_beside_the_sizes_that_cancel():
         tried += system(layer, Box(1.0), weights).constant > 0
         assert certify_captivity(layer, Box(1.0), 0, np.arange(1, 7), weights) <= 0
     assert tried > 5, "no sum came out on the wrong side: nothing was tested"
+
+
+@pytest.mark.parametrize("features", [Box(1.0), Ball(1.0), Ellipsoid([1.0, 1.0])])
+def test_a_tie_of_sizes_below_the_roundings_is_one(features):
+    """Rows that differ by what a bound on underflow exceeds: fractions prove it."""
+    layer = SoftmaxLayer([[1.0, 1e-300], [1.0, 0.0], [1.0, 2e-300]])
+    assert certify_captivity(layer, features, 0, np.arange(1, 3), np.ones(2)) == 0
 
 
 @pytest.mark.parametrize("rows", [1.0, 2.0**34])
@@ -908,9 +915,9 @@ def test_a_normalisation_is_what_it_is_given_and_a_large_radius_has_a_unit():
     scaled = Ellipsoid([3.0], [5.0], radius=2.0**30).scaled(40)
     assert scaled.gain * scaled.radius == [3 * 2.0**-10]
     assert scaled.bias == [5 * 2.0**-40]
-    for values in ([1.0, np.nan], [np.inf, 1.0]):
+    for first, values in ((1, [1.0, np.nan]), (0, [np.inf, 1.0])):
         for both in ((values, [1.0, 1.0]), ([1.0, 1.0], values)):
-            with pytest.raises(ValueError, match="NaN or infinite"):
+            with pytest.raises(ValueError, match=rf"NaN or infinite.* at \[{first}\]"):
                 Ellipsoid(*both)
 
 

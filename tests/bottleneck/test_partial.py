@@ -131,6 +131,7 @@ def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(d, k, s
 
 def test_far_winners_alone_are_certified_by_a_part_of_each_product(monkeypatch):
     monkeypatch.setattr(partial, "FEWEST", 1000)
+    monkeypatch.setattr(partial, "ROWS", 1000)  # three blocks
     layer = normal_layer(3000, 192)
     points = list(layer.W * np.float32(20))
     look = partial_look(Checker(layer, Box(1000.0)), points, np.arange(3000))
