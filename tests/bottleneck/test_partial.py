@@ -107,10 +107,11 @@ def test_a_bound_that_may_overflow_on_its_way_certifies_nothing():
         assert bound == -np.inf or Fraction(bound) <= exact_margin(layer, t, x * (1 - 2 * t))
 
 
-def test_rows_whose_products_float32_does_not_hold_get_no_directions(monkeypatch):
+@pytest.mark.parametrize("large", [8, 4])  # of the features
+def test_rows_whose_products_float32_does_not_hold_get_no_directions(monkeypatch, large):
     monkeypatch.setattr(partial, "FEWEST", 1000)
     rows = np.random.default_rng(0).normal(size=(1200, 8)).astype(np.float32)
-    layer = SoftmaxLayer(rows * np.float32(1e20))
+    layer = SoftmaxLayer(np.where(np.arange(8) < large, rows * np.float32(1e20), rows))
     checker = Checker(layer, Box(100.0))
     assert partial_look(checker, list(rows), np.arange(1200)) is None
 
@@ -131,7 +132,7 @@ def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(d, k, s
 
 def test_far_winners_alone_are_certified_by_a_part_of_each_product(monkeypatch):
     monkeypatch.setattr(partial, "FEWEST", 1000)
-    monkeypatch.setattr(partial, "ROWS", 1000)  # three blocks
+    monkeypatch.setattr(partial, "ROWS", 991)  # four blocks, the last of them shorter
     layer = normal_layer(3000, 192)
     points = list(layer.W * np.float32(20))
     look = partial_look(Checker(layer, Box(1000.0)), points, np.arange(3000))
