@@ -7,7 +7,7 @@ never win, classes, features), over the box |x| <= 100 or the set that its last 
 scan of a cell runs in the same process on one thread. A route stays in the table
 (softgeom/bottleneck/routes.py) only where some cell takes 1.5 times as long and a second more
 without it, or loses a verdict; those that were taken out by this rule (Newton's ascent, cutting
-planes, a longer search before the proofs: "search first", whose rows stay) are told in the
+planes, a longer search before the proofs) are told in the
 changelog. Once a cell has shown what a route is worth it need not be left out of the dear ones.
 Columns: CPU seconds, ratio to the scan with all routes, seconds more, verdicts that differ, classes
 left undecided.
