@@ -69,7 +69,10 @@ class _Programme:
         self.count += n
 
     def solve(self) -> tuple[Floats, Floats]:
-        """Columns (D + 1,), in units of z, and dual values (rows,) at the optimum."""
+        """Columns (D + 1,), in units of z, and dual values (rows,) at the optimum; SolverError if
+        there is none, and where HiGHS goes round in a circle: a right run takes some pivots a row.
+        """
+        self.h.setOptionValue("simplex_iteration_limit", 20 * (self.count + self.columns))
         self.h.run()
         status = self.h.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
