@@ -1,5 +1,6 @@
 """Braid Reflect as published, ascent, looks; what a search clears, the programme clears."""
 
+import highspy
 import numpy as np
 import pytest
 
@@ -274,6 +275,28 @@ def test_chebyshev_radius_of_a_known_cone_and_solvers_that_give_up():
     programme.add(np.arange(1, 400), W[0] - W[1:], np.zeros(399))
     with pytest.raises(SolverError, match="HiGHS ended with status Time limit"):
         programme.solve()
+
+
+def test_a_programme_that_goes_round_in_a_circle_starts_anew(monkeypatch):
+    """As explaining a class of PP-OCRv4 did for ever; here its first run may not pivot at all."""
+    run, runs = highspy.Highs.run, []
+
+    def stuck_at_first(self):
+        if not runs:
+            self.setOptionValue("simplex_iteration_limit", 0)
+        runs.append(run(self))
+        self.setOptionValue("simplex_iteration_limit", 1000)
+        return runs[-1]
+
+    D = np.random.default_rng(0).normal(size=(30, 4))
+    found = []
+    for _ in range(2):
+        programme = MarginProgramme(-np.ones(4), np.ones(4))
+        programme.add(np.arange(30), D, np.zeros(30))
+        found.append(programme.solve()[1])
+        monkeypatch.setattr(highspy.Highs, "run", stuck_at_first)
+    assert len(runs) == 2
+    assert found[0] == pytest.approx(found[1])
 
 
 @pytest.mark.parametrize(

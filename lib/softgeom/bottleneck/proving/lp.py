@@ -69,11 +69,16 @@ class _Programme:
         self.count += n
 
     def solve(self) -> tuple[Floats, Floats]:
-        """Columns (D + 1,), in units of z, and dual values (rows,) at the optimum; SolverError if
-        there is none, and where HiGHS goes round in a circle: a right run takes some pivots a row.
+        """Columns (D + 1,), in units of z, and dual values (rows,) at the optimum, or SolverError.
+
+        A right run takes some pivots a row. One that starts where the last one ended may go round
+        in a circle; it starts anew then.
         """
         self.h.setOptionValue("simplex_iteration_limit", 20 * (self.count + self.columns))
         self.h.run()
+        if self.h.getModelStatus() == highspy.HighsModelStatus.kIterationLimit:
+            self.h.clearSolver()
+            self.h.run()
         status = self.h.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             ended = self.h.modelStatusToString(status)
