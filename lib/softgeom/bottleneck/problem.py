@@ -39,8 +39,6 @@ Points = dict[int, Array]
 
 # up to so many rivals a programme with all of them takes less time than a search
 FEW = 64
-# a search may run away: it proves nothing
-QUIET: dict[str, Any] = dict.fromkeys(("over", "under", "invalid", "divide"), "ignore")
 BLOCK_BYTES = 64 * 2**20  # rows that are converted are converted at most this much at a time
 
 

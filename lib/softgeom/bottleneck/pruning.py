@@ -73,8 +73,7 @@ def rounding_errors(
 ) -> Floats:
     """``gamma_{d+2} (sup |w_i|.|x| + |b_i|)`` (C,) and what underflows, infinite where a sum may
     overflow: how far a float32 logit can be from the true one, for features of the set of norm at
-    most ``longest``. ValueError without bounds, or for a
-    norm that is no positive number.
+    most ``longest``. ValueError without bounds, or for a norm that is no positive number.
     """
     W, root = np.abs(layer.W.astype(np.float64)), layer.dimension**0.5
     b = np.abs(layer.bias.astype(np.float64))

@@ -37,7 +37,7 @@ from softgeom.bottleneck.certifying.partial import (
 )
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
-from softgeom.bottleneck.problem import FEW, QUIET, Problem, chosen_classes, make_problem
+from softgeom.bottleneck.problem import FEW, Problem, chosen_classes, make_problem
 from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.routes import (
     ROUTES,
@@ -68,7 +68,7 @@ WORTH = 0.3
 MISSED = Finding(-1, Unknown(np.inf, "not found by search"), "ascent", 0, np.inf, np.nan)
 
 
-@np.errstate(**QUIET)  # whatever the caller lets floats raise
+@np.errstate(all="ignore")  # whatever the caller lets floats raise
 def scan(
     layer: SoftmaxLayer,
     classes: ArrayLike | None = None,
@@ -154,7 +154,7 @@ def scan(
         findings = run(search_block, chosen, block, titles[0])
         unknown_yet = [t for t in findings if isinstance(findings[t].evidence, Unknown)]
         open_ = np.array(unknown_yet, dtype=np.intp)
-        with one_thread(), np.errstate(**QUIET):
+        with one_thread():
             start = make_start(task.problem, open_, seed)
         findings |= run(decide_block, open_, DECIDE_TOGETHER, titles[1], start)
     return Scan(layer, features, [units.finding_back(findings[t]) for t in chosen.tolist()])
@@ -199,13 +199,13 @@ class _Task:
 
 def search_block(task: _Task, classes: Ints) -> list[Finding]:
     """Twins and witnesses of one block of classes (n,); others are filed as unknown."""
-    with np.errstate(**QUIET):
+    with np.errstate(all="ignore"):
         return _kept(task, "search", classes, lambda: _search(task, classes))
 
 
 def decide_block(task: _Task, classes: Ints, start: Start) -> list[Finding]:
     """Decide classes (n,) for which the search found no witness, from what the open ones share."""
-    with one_thread(), np.errstate(**QUIET):
+    with one_thread(), np.errstate(all="ignore"):
         return _kept(task, "decide", classes, lambda: _decide(task, classes, start))
 
 

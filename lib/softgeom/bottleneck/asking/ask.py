@@ -23,7 +23,7 @@ from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Proof, Unknown, Witness
 from softgeom.bottleneck.names import Names
-from softgeom.bottleneck.problem import FEW, QUIET, Problem, make_problem
+from softgeom.bottleneck.problem import FEW, Problem, make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.exact import closest_pairs, split
 from softgeom.bottleneck.scaling import Scaled, in_units
@@ -103,7 +103,7 @@ class Answers:
         return cls(layer, *load_answers(path, layer))
 
 
-@np.errstate(**QUIET)  # whatever the caller lets floats raise
+@np.errstate(all="ignore")  # whatever the caller lets floats raise
 def ask(
     layer: SoftmaxLayer,
     orders: Iterable[Order],
@@ -160,7 +160,7 @@ def _ask_block(task: _Task, orders: list[Order]) -> list[Answer]:
     interrupts are no question's fault.
     """
     try:
-        with one_thread(), np.errstate(**QUIET):
+        with one_thread(), np.errstate(all="ignore"):
             found = zip(orders, seek(task.problem, orders), strict=True)
             return [_answer(task, order, sought) for order, sought in found]
     except MemoryError:

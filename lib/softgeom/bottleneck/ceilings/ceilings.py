@@ -36,7 +36,7 @@ from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descents, Program, make_program
 from softgeom.bottleneck.ceilings.polish import best_in_box, polish
 from softgeom.bottleneck.certifying.evidence_file import DAMAGE, identity, read_members
-from softgeom.bottleneck.problem import QUIET, chosen_classes, make_problem
+from softgeom.bottleneck.problem import chosen_classes, make_problem
 from softgeom.bottleneck.searching.ascent import far_points
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.parallel import Backend, run_blocks
@@ -50,7 +50,6 @@ FLOORS = ["alternatives", "entropy", "floor", "attained", "of_radius"]
 BLOCK = 2048  # classes of a block, the unit of parallel work and of checkpoints
 # relative: what another processor's rounding may change in a bound
 MACHINES = 1e-9
-QUIETLY = np.errstate(**QUIET)  # whatever the caller lets floats raise
 
 Target_ = dict[int, float] | Sequence[int]
 
@@ -118,7 +117,7 @@ class Ceilings:
         points = np.concatenate([self.points, points])
         return replace(self, points=points, at=at, ceiling=ceiling, reached=reached)
 
-    @QUIETLY
+    @np.errstate(all="ignore")
     def verify(self) -> bool:
         """Recompute every bound from layer and points alone; ValueError at the first class that
         claims more than its point proves.
@@ -152,7 +151,7 @@ class Ceilings:
         return found
 
 
-@QUIETLY
+@np.errstate(all="ignore")
 def ceilings(
     layer: SoftmaxLayer,
     classes: ArrayLike | None = None,
@@ -202,7 +201,7 @@ def ceilings(
     return Ceilings(layer, features, chosen, points, at, ceiling, reached)
 
 
-@QUIETLY
+@np.errstate(all="ignore")
 def floor(
     layer: SoftmaxLayer,
     targets: Iterable[Target_],
@@ -265,7 +264,7 @@ class _Task:
 Part = tuple[Array, Ints, Floats, Floats]
 
 
-@QUIETLY
+@np.errstate(all="ignore")
 def ceiling_block(task: _Task, classes: Ints) -> Part:
     """Points (m, d) of a block, which is whose (n,), ceilings (n,), reached (n,)."""
     work = partial(_search, task, classes)

@@ -43,11 +43,10 @@ from softgeom.rounding import demand_standard_model
 
 TOGETHER = 1024  # points of one product
 MANY = 8192  # points below which whole products take less time than preparing for a part of each
-QUIET = np.errstate(all="ignore")  # whatever the caller lets floats raise
 BRANCHES = 10**6  # of a search for experts that meet all sets: 10 seconds
 
 
-@QUIET
+@np.errstate(all="ignore")
 def certify_evidence(
     layer: SoftmaxLayer, features: FeatureSet, t: int, evidence: Evidence
 ) -> float:
@@ -87,7 +86,7 @@ def certify_evidence(
     return evidence.bound
 
 
-@QUIET
+@np.errstate(all="ignore")
 def certify_answer(checker: Checker, order: Order, evidence: Witness | Comparisons) -> float:
     """What evidence about an order certifies: a lower bound > 0 on its margin, or an upper bound <=
     0 on the best one.
@@ -110,7 +109,7 @@ def certify_answer(checker: Checker, order: Order, evidence: Witness | Compariso
     return margin
 
 
-@QUIET
+@np.errstate(all="ignore")
 def verify_findings(layer: SoftmaxLayer, features: FeatureSet, findings: Sequence[Finding]) -> None:
     """Check every verdict, margin and radius about classes.
 
@@ -277,7 +276,7 @@ def _complain(checker: Checker, f: Finding, name: str) -> None:
     )
 
 
-@QUIET
+@np.errstate(all="ignore")
 def verify_answers(layer: SoftmaxLayer, features: FeatureSet, answers: Iterable[Answer]) -> None:
     """Check every verdict and margin about orders; EvidenceError at the first that is not
     proven.
