@@ -687,6 +687,9 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "an array of no name": lambda e: e.arrays.update(extra=np.zeros(3)),
         "a member elsewhere": lambda e: e.last.append(file_outside),
         "a head of bytes": member("head", lambda b: bomb(40)),
+        "a name of one letter that no character is": member(
+            "head", lambda b: b.replace(b"W\0\0\0", b"\xff\xff\xff\x7f")
+        ),
         "a list of one head": member("head", lambda b: b.replace(b"(), }  ", b"(1,), }")),
         "no head": lambda e: e.last.append(lambda members: members.pop("head.npy")),
         "a member compressed": packed(lambda c: repacked(c, zipfile.ZIP_DEFLATED)),

@@ -471,10 +471,11 @@ def _require_one_reading(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def read_text(stored: NDArray[Any]) -> str:
-    """The text of a head: one string, to the last letter, each letter in one way."""
-    text = str(stored)
-    _require(stored.shape == () and stored.dtype.str == f"<U{len(text)}", "its head is no text")
-    return text
+    """The text of a head: one string, to the last letter, each letter in one way, and a letter: what
+    NumPy takes for one may be no character, at which Python fails with a SystemError.
+    """
+    _require(stored.shape == () and stored.dtype.str[:2] == "<U", "its head is no text")
+    return stored.tobytes().decode("utf-32-le")
 
 
 def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
