@@ -471,8 +471,8 @@ def _require_one_reading(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def read_text(stored: NDArray[Any]) -> str:
-    """The text of a head: one string, to the last letter, each letter in one way, and a letter: what
-    NumPy takes for one may be no character, at which Python fails with a SystemError.
+    """The text of a head: one string, to the last letter, each letter in one way. What NumPy takes
+    for a letter may be no character, and Python fails at it with a SystemError.
     """
     _require(stored.shape == () and stored.dtype.str[:2] == "<U", "its head is no text")
     return stored.tobytes().decode("utf-32-le")
