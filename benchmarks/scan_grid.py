@@ -13,7 +13,7 @@ and `--missing` goes on with what is not there yet. Columns: CPU seconds of floo
 verification, their ratio to the floor, what a proof costs beyond four floors in milliseconds, and
 the BLAS kernel (this class of machine may pin an old one, which shifts ratios).
 
-Writes results/bench/scan_grid.csv and figures/bench/scan_grid.png.
+Writes results/bench/scan_grid.csv.
 """
 
 # ruff: noqa: E402 - the thread count must be set before numpy is imported
@@ -44,7 +44,6 @@ from softgeom.layer import SoftmaxLayer
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "results" / "bench" / "scan_grid.csv"
-FIGURE = ROOT / "figures" / "bench" / "scan_grid.png"
 REAL = ("ppocr-v4", "ppocr-v5", "ppocr-v6", "g2pm", "smollm2")
 SHARE = {"few": 0.01, "many": 0.25}
 FLOORS = 4.0  # what search and verification may cost; the rest is put down to the proofs
@@ -78,7 +77,6 @@ def main() -> None:
         pd.DataFrame(list(known.values())).to_csv(
             TABLE, index=False, lineterminator="\n", float_format="%.4g"
         )
-    draw(pd.read_csv(TABLE))
 
 
 def measure(kind: str, classes: str, features: str) -> dict[str, Any]:
@@ -113,58 +111,6 @@ def measure(kind: str, classes: str, features: str) -> dict[str, Any]:
             sorted({str(pool.get("architecture", "?")) for pool in threadpool_info()})
         ),
     }
-
-
-def draw(table: pd.DataFrame) -> None:
-    """Ratio to the floor over classes and features, few and many captives, real heads beside."""
-    from compendium import style
-
-    style.use()
-    fig, axes = style.figure("page", height=4.0, ncols=3, width_ratios=[1, 1, 1.1])
-    for ax, kind in zip(axes, SHARE, strict=False):
-        cells = table[table.kind == kind].pivot(
-            index="features", columns="classes", values="over_floor"
-        )
-        reached = table[table.kind == kind].pivot(
-            index="features", columns="classes", values="reached"
-        )
-        ax.imshow(np.log10(cells), cmap="YlOrRd", vmin=0, vmax=3, origin="lower", aspect="auto")
-        for (row, column), ratio in np.ndenumerate(cells.to_numpy()):
-            if np.isnan(ratio):
-                continue  # not measured yet
-            text = f"{ratio:.3g}" + ("" if reached.to_numpy()[row, column] else " ×")
-            ax.text(
-                column,
-                row,
-                text,
-                ha="center",
-                va="center",
-                color="white" if ratio > 150 else "black",
-            )
-        ax.set_xticks(range(len(cells.columns)), [f"{c:,}" for c in cells.columns])
-        ax.set_yticks(range(len(cells.index)), cells.index)
-        ax.set(xlabel="classes", title=f"{kind} captives ({SHARE[kind]:.0%} planted)")
-    axes[0].set_ylabel("features")
-    real = table[~table.kind.isin(list(SHARE))]
-    axes[2].barh(real.layer, real.over_floor, color=style.BLUE)
-    for place, row in enumerate(real.itertuples()):
-        proofs = f"{row.ms_per_proof:.1f} ms a proof" if row.unargmaxable else "no captives"
-        text = f" {row.over_floor:,.0f}{'' if row.reached else ' ×'}\n {proofs}"
-        axes[2].text(row.over_floor, place, text, va="center")
-    axes[2].set(
-        xlabel="scan and verification over one W Wᵀ",
-        xlim=(0, 2.2 * real.over_floor.max() if len(real) else 1),
-    )
-    dear, missed = table.loc[table.over_floor.idxmax()], int((~table.reached).sum())
-    style.headline(
-        fig,
-        f"A scan with all its proofs costs {table.over_floor.min():,.0f} to "
-        f"{dear.over_floor:,.0f} products W Wᵀ, most where one takes "
-        f"{1e3 * dear.floor_cpu_s:.2g} ms; {missed} of {len(table)} layers "
-        f"cost{'s' * (missed == 1)} more than was aimed at (×)",
-    )
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    fig.savefig(FIGURE)
 
 
 def _name(kind: str, classes: str, features: str) -> str:
