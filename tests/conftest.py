@@ -21,6 +21,7 @@ import pytest
 from hypothesis import settings
 
 from softgeom.explorers import scripts
+from softgeom.source import hub_reachable
 
 # Tests are judged by what they find, never by how fast a busy machine finds it.
 settings.register_profile("house", deadline=None)
@@ -219,6 +220,23 @@ def real_data() -> Path:
     if not chosen or not Path(chosen).is_dir():
         pytest.skip("SOFTGEOM_DATA names no folder with real data")
     return Path(chosen)
+
+
+@pytest.fixture(scope="session")
+def dreams(real_data: Path) -> tuple[Path, Path]:
+    """The small language model of the data folder and its tokenizer, or a skip."""
+    model, tokenizer = (real_data / "models" / name for name in ("aidreams260K.bin", "tok512.bin"))
+    if not model.is_file():
+        pytest.skip("the data folder has no models/aidreams260K.bin")
+    return model, tokenizer
+
+
+@pytest.fixture
+def asked_anew() -> Iterator[None]:
+    """Whether the hub answers is asked again, by this test and after it."""
+    hub_reachable.cache_clear()
+    yield
+    hub_reachable.cache_clear()
 
 
 # ---- The explorers' JavaScript, run in node

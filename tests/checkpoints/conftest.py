@@ -1,7 +1,6 @@
 """Small random models on disk, as their own tools write them, and a hub on this machine."""
 
 import json
-import os
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from softgeom.source import hub_reachable
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -25,7 +22,6 @@ def layer_arrays():
 @pytest.fixture(scope="session")
 def model_folders(tmp_path_factory):
     """A folder for each family, written by `transformers`, and (W, b) of the live model."""
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
@@ -35,21 +31,13 @@ def model_folders(tmp_path_factory):
     marian |= dict(decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2)
     marian |= dict(encoder_ffn_dim=8, decoder_ffn_dim=8, pad_token_id=10)
     marian |= dict(decoder_start_token_id=10, eos_token_id=0, forced_eos_token_id=0)
+    gpt2 = dict(vocab_size=11, n_embd=8, n_layer=1, n_head=2)
+    wide = small | dict(num_key_value_heads=2, head_dim=4, pad_token_id=0)
     families = {
-        "gpt2": (
-            "GPT2LMHeadModel",
-            "GPT2Config",
-            dict(vocab_size=11, n_embd=8, n_layer=1, n_head=2),
-        ),
+        "gpt2": ("GPT2LMHeadModel", "GPT2Config", gpt2),
         "llama": ("LlamaForCausalLM", "LlamaConfig", small | {"tie_word_embeddings": False}),
-        "gemma": (
-            *("GemmaForCausalLM", "GemmaConfig"),
-            small | {"num_key_value_heads": 2, "head_dim": 4, "pad_token_id": 0},
-        ),
-        "nemotron": (
-            *("NemotronForCausalLM", "NemotronConfig"),
-            small | {"num_key_value_heads": 2, "head_dim": 4, "pad_token_id": 0},
-        ),
+        "gemma": ("GemmaForCausalLM", "GemmaConfig", wide),
+        "nemotron": ("NemotronForCausalLM", "NemotronConfig", wide),
         "bert": ("BertForMaskedLM", "BertConfig", small),
         "roberta": ("RobertaForMaskedLM", "RobertaConfig", small),
         "marian": ("MarianMTModel", "MarianConfig", marian),
@@ -68,9 +56,8 @@ def model_folders(tmp_path_factory):
         W, b = head.weight.detach().numpy(), None if b is None else b.detach().numpy()
         folders[name] = folder, W, b
         if name == "llama":
-            model.save_pretrained(
-                sharded := tmp_path_factory.mktemp("sharded"), max_shard_size="1KB"
-            )
+            sharded = tmp_path_factory.mktemp("sharded")
+            model.save_pretrained(sharded, max_shard_size="1KB")
             folders["sharded"] = sharded, W, b
     return folders
 
@@ -96,7 +83,7 @@ class FakeHub:
 
 
 @pytest.fixture
-def hub(monkeypatch, tmp_path_factory):
+def hub(monkeypatch, tmp_path_factory, asked_anew):
     """A hub at 127.0.0.1 with the repository `someone/model`."""
     hub = FakeHub("")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub))
@@ -109,13 +96,10 @@ def hub(monkeypatch, tmp_path_factory):
     # The client reads HF_HUB_OFFLINE once, at its import, which another test of the session may
     # have done offline.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    hub_reachable.cache_clear()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield hub
     server.shutdown()
     server.server_close()
-    hub_reachable.cache_clear()
 
 
 def _handler(hub: FakeHub):

@@ -16,7 +16,6 @@ SIZES = LlamaConfig(
     d_vocab=40, d_model=64, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=96, n_ctx=24, rotary_base=5e4
 )
 PIECES = [*"abcdefghijklmnopqrstuvwxyz0123456789", "\u0120", "ab", "abc", "<|end|>"]
-MERGES = ["a b", "ab c"]
 
 
 @pytest.fixture
@@ -29,20 +28,15 @@ def _write(path: Path, model: Llama | None = None, quantised: bool = False, **fa
     model = model or Llama(SIZES).requires_grad_(False)
     c = model.config
     writer = gguf.GGUFWriter(path, facts.pop("architecture", "llama"))
-    writer.add_block_count(c.n_layers)
-    writer.add_context_length(c.n_ctx)
-    writer.add_embedding_length(c.d_model)
-    writer.add_feed_forward_length(c.d_mlp)
-    writer.add_head_count(c.n_heads)
-    writer.add_head_count_kv(c.n_kv_heads)
-    writer.add_rope_freq_base(c.rotary_base)
-    writer.add_rope_dimension_count(facts.pop("turned", c.d_head))
-    writer.add_layer_norm_rms_eps(c.rms_norm_eps)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(facts.pop("words", "smollm"))
-    writer.add_token_list(PIECES)
-    writer.add_token_types([1] * 39 + [3])
-    writer.add_token_merges(MERGES)
+    for name, value in {
+        "block_count": c.n_layers, "context_length": c.n_ctx, "embedding_length": c.d_model,
+        "feed_forward_length": c.d_mlp, "head_count": c.n_heads, "head_count_kv": c.n_kv_heads,
+        "rope_freq_base": c.rotary_base, "layer_norm_rms_eps": c.rms_norm_eps,
+        "rope_dimension_count": facts.pop("turned", c.d_head),
+        "tokenizer_model": "gpt2", "tokenizer_pre": facts.pop("words", "smollm"),
+        "token_list": PIECES, "token_types": [1] * 39 + [3], "token_merges": ["a b", "ab c"],
+    }.items():  # fmt: skip
+        getattr(writer, f"add_{name}")(value)
     for key, value in facts.items():
         writer.add_uint32(key.replace("__", "."), value)
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from softgeom.checkpoints import load_head, load_softmax_layer, packages, transfer
-from softgeom.source import hub_reachable
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -73,23 +72,21 @@ def test_a_model_with_pickles_only_or_unknown_is_told(hub):
         load_softmax_layer("nobody/nothing")
 
 
-def test_without_network_it_says_so_within_two_seconds(monkeypatch):
+def test_without_network_it_says_so_within_two_seconds(monkeypatch, asked_anew):
     for name in ("HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
     # TEST-NET-1: packets to it are dropped everywhere
     monkeypatch.setenv("HF_ENDPOINT", "http://192.0.2.1:9")
     monkeypatch.setenv("HF_HUB_OFFLINE", "")
-    hub_reachable.cache_clear()
     started = time.monotonic()
     with pytest.raises(ValueError, match="hub cannot be reached"):
         load_softmax_layer("someone/model")
     assert time.monotonic() - started < 2
-    hub_reachable.cache_clear()
 
 
 @pytest.mark.parametrize("family", ["marian", "sharded"])
 def test_offline_a_model_in_the_clients_own_cache_is_found(
-    monkeypatch, model_folders, tmp_path, family
+    monkeypatch, asked_anew, model_folders, tmp_path, family
 ):
     folder, W, b = model_folders[family]
     cached = tmp_path / "models--someone--model"
@@ -98,12 +95,10 @@ def test_offline_a_model_in_the_clients_own_cache_is_found(
     (cached / "refs" / "main").write_text(COMMIT)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    hub_reachable.cache_clear()
     loaded_from_hub(W, b)
     for name, revision in (("someone/else", None), ("someone/model", "v2")):
         with pytest.raises(ValueError, match="hub cannot be reached"):
             load_head(name, revision=revision)
-    hub_reachable.cache_clear()
 
 
 def test_a_hub_that_breaks_off_is_told(hub, monkeypatch):

@@ -1,8 +1,5 @@
 """The llama2.c format: files written here field by field, and the real model where it is."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -77,14 +74,10 @@ def test_the_tokenizer_reads_back_and_bad_ones_are_told(tmp_path):
         read_llama2c_tokenizer(path, 2)
 
 
-@pytest.mark.skipif("SOFTGEOM_DATA" not in os.environ, reason="SOFTGEOM_DATA is not set")
-def test_the_real_model():
-    path = Path(os.environ["SOFTGEOM_DATA"], "models", "aidreams260K.bin")
-    if not path.is_file():
-        pytest.skip("SOFTGEOM_DATA has no models/aidreams260K.bin")
-    head = load_head(path)
+def test_the_real_model(dreams):
+    head = load_head(dreams[0])
     assert head.layer.W.shape == (512, 64)
     # garbage read at a wrong offset is astronomically large or zero
     assert 0.01 < np.abs(head.layer.W).mean() < 1.0
-    tokens, _ = read_llama2c_tokenizer(path.with_name("tok512.bin"), 512)
+    tokens, _ = read_llama2c_tokenizer(dreams[1], 512)
     assert b" the" in tokens

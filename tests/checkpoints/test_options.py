@@ -34,12 +34,10 @@ class TwoHeads(torch.nn.Module):
 torch.manual_seed(0)
 MODULE = TwoHeads()
 STATE = {name: tensor.numpy() for name, tensor in MODULE.state_dict().items()}
-
-
 W, B = STATE[HEAD], STATE["lm_head.bias"]
 NAMES = list("abcdef")
 UNNAMED = ("layer", "array", "list", "tensor", "sparse", "frame", "pair", "estimator")
-NAMED = ("module", "state", "npz", "safetensors", "pt", "pkl")
+NAMED = ("module", "state", "npz", "safetensors", "pt", "old.pt", "pkl")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +49,8 @@ def models(tmp_path_factory):
     np.savez(folder / "a.npz", **STATE)
     save_file(STATE, folder / "a.safetensors")
     torch.save(MODULE.state_dict(), folder / "a.pt")
+    wrapped = {"model": MODULE.state_dict(), "epoch": 3}
+    torch.save(wrapped, folder / "a.old.pt", _use_new_zipfile_serialization=False)
     (folder / "a.pkl").write_bytes(pickle.dumps(STATE))
     estimator = SimpleNamespace(coef_=W, intercept_=B, classes_=np.array(NAMES), fit=None)
     return {
@@ -64,7 +64,7 @@ def models(tmp_path_factory):
         "estimator": estimator,
         "module": MODULE,
         "state": {"state_dict": MODULE.state_dict(), "epoch": 3},
-        **{suffix: folder / f"a.{suffix}" for suffix in ("npz", "safetensors", "pt", "pkl")},
+        **{suffix: folder / f"a.{suffix}" for suffix in NAMED[2:]},
     }
 
 
@@ -110,9 +110,8 @@ def fitted(names, classes, confirmed):
     missing = classes - len(names)
     if missing in (0, 1, 2):
         return ["<blank>"] * (missing > 0) + names + [" "] * (missing == 2)
-    return (names + [f"<unused {i}>" for i in range(len(names), classes)])[
-        :classes
-    ] * confirmed or None
+    padded = names + [f"<unused {i}>" for i in range(len(names), classes)]
+    return padded[:classes] if confirmed else None
 
 
 @settings(max_examples=int(os.environ.get("DRAWN_CALLS", "300")))
@@ -231,7 +230,13 @@ def test_a_named_layer_of_a_module_keeps_the_step_before_it():
         (SimpleNamespace(fit=None), "pass the fitted linear model itself"),
         (SimpleNamespace(coef_=np.eye(3), support_vectors_=0), "between pairs of classes"),
         (SimpleNamespace(coef_=np.ones(3), intercept_=0.0), "not one row a class"),
+        (torch.nn.ReLU(), "ReLU has no Linear layer"),
+        (torch.eye(4).to_sparse(), "to_dense"),
+        (torch.ones(4, 3).to(torch.float8_e4m3fn), "codes, not weights"),
+        (torch.ones(4, 3, device="meta"), "meta device"),
+        (torch.ones(1, 4).expand(2**30, 4), "repeats 16 bytes"),
     ],
+    ids=lambda given: type(given).__name__,
 )
 def test_what_is_no_model_is_one_sentence(model, point):
     with pytest.raises(ValueError, match=point):
@@ -252,6 +257,22 @@ def test_names_without_order_biases_of_other_names_and_hidden_entries_are_refuse
         sg.scan(hidden)
     with pytest.raises(ValueError, match="bias is a masked array"):
         sg.scan(np.eye(3), bias=np.ma.masked_equal([1.0, 2.0, 3.0], 2))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantised_tensors_are_codes():
+    with pytest.raises(ValueError, match="codes, not weights"):
+        load_head(torch.quantize_per_tensor(torch.ones(4, 3), 0.1, 0, torch.qint8))
+
+
+def test_narrow_and_tracked_tensors_and_a_transformers_model():
+    linear = torch.nn.Linear(3, 7, bias=False, dtype=torch.bfloat16)
+    np.testing.assert_array_equal(load_head(linear).layer.W, linear.weight.detach().float().numpy())
+    assert load_head(torch.ones(5, 2, requires_grad=True) + torch.eye(5, 2)).layer.classes == 5
+    transformers = pytest.importorskip("transformers")
+    sizes = transformers.GPT2Config(vocab_size=11, n_embd=8, n_layer=1, n_head=2)
+    model = transformers.GPT2LMHeadModel(sizes)
+    np.testing.assert_array_equal(load_head(model).layer.W, model.lm_head.weight.detach().numpy())
 
 
 def test_linear_models_of_scikit_learn_decide_as_their_layer_does():

@@ -172,9 +172,6 @@ def test_a_fasttext_classifier_gives_its_output_matrix_and_labels(tmp_path, name
     assert features.high >= high
 
 
-FASTTEXT = fasttext(W, "abcde")
-
-
 LAYER = {"fc.w_0": W.T.astype("f4"), "fc.b_0": B.astype("f4"), "last.w_0": np.ones((9, 4), "f4")}
 STEPS = [("swish", [8], 9), ("squeeze", [9], 10), ("matmul", [10, 1], 11), ("add", [11, 2], 12)]
 
@@ -208,9 +205,6 @@ def test_parameters_of_paddle_without_their_program_are_told(tmp_path):
     (tmp_path / "m.pdiparams").write_bytes(paddle(LAYER)[0])
     with pytest.raises(ValueError, match=r"m\.pdmodel, which is not beside it"):
         load_head(tmp_path / "m.pdiparams")
-    (tmp_path / "m.json").write_text('{"program": {"regions": []}}')
-    with pytest.raises(ValueError, match="not a program of Paddle"):
-        load_head(tmp_path / "m.pdiparams")
 
 
 @pytest.mark.parametrize("new", [False, True])
@@ -236,9 +230,10 @@ def test_a_program_of_paddle_in_circles_or_of_other_types_ends_in_a_sentence(tmp
     assert load_head(tmp_path / "m.pdiparams").layer.classes == 5
     nothing = (None, 3, "ops", [], {}, [3], [None], [{"#": "p"}], [{"#": 3, "O": {"%": 1}}])
     wrong = [{"program": {"regions": [{"blocks": [{"ops": ops}]}]}} for ops in nothing]
+    said = r"m\.json is not a (program of Paddle|whole Paddle program)"
     for program in (*wrong, {"program": 3}, {"program": {"regions": []}}, {}):
         (tmp_path / "m.json").write_text(json.dumps(program))
-        with pytest.raises(ValueError, match=r"^[^\n]+m\.(json|pdiparams)[^\n]+$"):
+        with pytest.raises(ValueError, match=said):
             load_head(tmp_path / "m.pdiparams")
     (tmp_path / "m.json").write_text("[" * 100_000)
     with pytest.raises(ValueError, match="nested too deeply"):
@@ -259,7 +254,7 @@ def says(content: bytes, form: str, *values: int, **other: int) -> bytes:
 
 SERIES = struct.pack("<bbbiiiiII", 9, 0, 0, 0, 1, 1, 0, 0, 1) * 100  # each within the one before
 TESSERACT, KALDI, CT2 = traineddata(W, B), kaldi(W, B), ctranslate2(VARIABLES)
-QUANTISED = fasttext(W, "abcde", quantised=True)
+FASTTEXT, QUANTISED = fasttext(W, "abcde"), fasttext(W, "abcde", quantised=True)
 BROKEN = {
     "a.traineddata": [
         (struct.pack("<i", -5) + bytes(40), "-5 components"),

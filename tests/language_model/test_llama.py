@@ -3,7 +3,6 @@
 import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import torch
 
 from compendium.models.released import ABSENT, load_released_llama
-from softgeom import source as hub
 from softgeom.checkpoints import load_llama2c
 from softgeom.language_model import Llama, LlamaConfig, PieceTokenizer, generate
 from softgeom.language_model.llama import from_llama2c
@@ -22,15 +20,6 @@ SIZES = LlamaConfig(19, 24, 4, 2, n_layers=2, d_mlp=20, n_ctx=12, tie_embeddings
 @pytest.fixture(scope="module")
 def llama() -> Llama:
     return Llama(SIZES, seed=1).double().requires_grad_(False)
-
-
-@pytest.fixture(scope="module")
-def files(real_data) -> tuple[Path, Path]:
-    """Of the model of dreams and of its tokenizer."""
-    model, tokenizer = (real_data / "models" / name for name in ("aidreams260K.bin", "tok512.bin"))
-    if not model.is_file():
-        pytest.skip("the data folder has no models/aidreams260K.bin")
-    return model, tokenizer
 
 
 def test_it_is_transformers_llama(llama, as_transformers):
@@ -50,8 +39,8 @@ def test_internals_end_in_the_logits(llama):
     assert torch.equal(keys[:, 0], keys[:, 1])  # a pair of heads shares its keys
 
 
-def test_greedy_decoding_gives_the_published_text_token_for_token(files, real_data):
-    dreams = load_llama2c(*files)
+def test_greedy_decoding_gives_the_published_text_token_for_token(dreams, real_data):
+    model = load_llama2c(*dreams)
     published = (real_data / "README.md").read_text(encoding="utf-8")
     told = r"started from token 1 continues greedily with ` (.*?)`\s*\(first ids ([\d, ]+)\)"
     found = re.search(told, published, re.DOTALL)
@@ -59,11 +48,11 @@ def test_greedy_decoding_gives_the_published_text_token_for_token(files, real_da
         pytest.skip("the data folder's README gives no continuation")
     first, text = [int(i) for i in found[2].split(",")], " ".join(found[1].split())
     ids = [1]
-    while len(dreams.tokenizer.decode(ids).strip()) < len(text):
-        ids = generate(dreams, torch.tensor(ids), 1, temperature=0).tolist()
+    while len(model.tokenizer.decode(ids).strip()) < len(text):
+        ids = generate(model, torch.tensor(ids), 1, temperature=0).tolist()
     assert ids[1 : 1 + len(first)] == first
-    assert dreams.tokenizer.decode(ids).strip() == text
-    assert dreams.tokenizer.encode(text) == ids  # and reading the text gives the same tokens back
+    assert model.tokenizer.decode(ids).strip() == text
+    assert model.tokenizer.encode(text) == ids  # and reading the text gives the same tokens back
 
 
 def test_tokens_outside_the_vocabulary_and_long_prompts_are_refused(llama):
@@ -124,19 +113,17 @@ def test_words_merge_apart_where_no_piece_reaches_over_a_blank():
     assert tokenizer.encode("b a", beginning=False) == [259, 265]
 
 
-def test_without_file_and_hub_there_is_no_second_model(compendium, caplog):
-    hub.hub_reachable.cache_clear()
+def test_without_file_and_hub_there_is_no_second_model(compendium, asked_anew):
     model, source = load_released_llama()
-    hub.hub_reachable.cache_clear()
     assert model is None
     assert source is ABSENT
     assert source.stand_in
 
 
-def test_the_local_file_comes_first_and_a_damaged_one_is_no_absent_one(compendium, files):
+def test_the_local_file_comes_first_and_a_damaged_one_is_no_absent_one(compendium, dreams):
     folder = compendium / "data" / "raw" / "models"
     folder.mkdir(parents=True)
-    for file in files:
+    for file in dreams:
         shutil.copy(file, folder)
     model, source = load_released_llama()
     assert model is not None
