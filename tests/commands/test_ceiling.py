@@ -1,7 +1,5 @@
 """``softgeom ceiling``: what it prints, writes and refuses; two programs verify it."""
 
-from contextlib import suppress
-
 import numpy as np
 import pytest
 
@@ -39,6 +37,11 @@ def test_a_folder_is_verified_by_both_programs_and_its_table_compared(
     for forged in (honest.replace("\n7,", "\n8,"), honest + "\n", f'"{"x" * 2**18}"\n{honest}'):
         table.write_text(forged)
         refused("ceilings.csv", "verify", bounded, npz)
+    table.write_text(honest)
+    with np.load(bounded / "ceilings.npz") as file:
+        arrays = dict(file)
+    np.savez(bounded / "ceilings.npz", **arrays | {"ceilings": arrays["ceilings"] * 0.98})
+    refused("does not prove the ceiling", "verify", bounded, npz)
 
 
 @pytest.mark.parametrize("features", ["unbounded", "ball"])
@@ -51,32 +54,6 @@ def test_other_feature_sets_pass_the_checker_too(features, npz, check, tmp_path,
     assert "2 ceilings" in said
     assert "of a layer of 40 classes" in said
     assert "proven: 12" in check(out, "--sample", "12")
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("ceilings", lambda a: a * 0.98),
-        ("reached", lambda a: np.minimum(1, a * 1.02 + 1e-6)),
-        ("points", lambda a: a + 1.0),
-        ("points", lambda a: a * 3),
-        ("classes", lambda a: a[::-1]),
-        ("at", lambda a: a[::-1]),
-        ("ceilings", lambda a: a.astype("<f4")),
-        ("ceilings", lambda a: np.full_like(a, np.nan)),
-        ("points", lambda a: np.vstack([a, a[:1]])),
-    ],
-)
-def test_what_was_changed_is_refused(name, change, bounded, npz, check, refused):
-    with np.load(bounded / "ceilings.npz") as file:
-        arrays = dict(file)
-    arrays[name] = change(arrays[name])
-    np.savez(bounded / "ceilings.npz", **arrays)
-    refused("", "verify", bounded, npz)
-    # what only breaks a rule of form, the checker in integers may prove all the same
-    may_pass = name in ("points", "ceilings")
-    with suppress(SystemExit) if may_pass else pytest.raises(SystemExit):
-        check(bounded)
 
 
 def test_the_library_says_what_the_command_says(npz, layer, told):
