@@ -211,17 +211,12 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
         "JUPYTERLAB_WORKSPACES_DIR IPYTHONDIR"
     )
     isolated = {name: str(home / name.lower()) for name in names.split()}
-    options = [
-        "--no-browser",
-        "--allow-root",
-        "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0",
-        "--IdentityProvider.token=",
-        f"--ServerApp.root_dir={folder}",
-        "--LabApp.extension_manager=readonly",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    ]
+    options = (
+        "--no-browser --allow-root --ServerApp.ip=127.0.0.1 --ServerApp.port_retries=0 "
+        "--IdentityProvider.token= --LabApp.extension_manager=readonly "
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"
+    ).split()
+    options += [f"--ServerApp.port={port}", f"--ServerApp.root_dir={folder}"]
     command, address = [sys.executable, "-m", "jupyterlab", *options], f"http://127.0.0.1:{port}"
     with (home / "server.log").open("wb") as log:
         told = {"env": os.environ | isolated, "stdout": log, "stderr": log}

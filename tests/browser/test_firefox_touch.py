@@ -38,33 +38,18 @@ def firefox(tmp_path: Path) -> Iterator[Callable[..., Any]]:
     program = shutil.which("firefox") or shutil.which("firefox-esr")
     if not program:
         pytest.skip("no firefox on the PATH (Debian: apt-get install firefox-esr)")
-    websocket = pytest.importorskip(
-        "websocket", reason="websocket-client is not installed (make env)"
-    )
+    websocket = pytest.importorskip("websocket", reason="no websocket-client (make env)")
     profile = tmp_path / "profile"
     profile.mkdir()
-    lines = (
-        f"user_pref({json.dumps(name)}, {json.dumps(value)});"
-        for name, value in PREFERENCES.items()
-    )
+    lines = (f"user_pref({json.dumps(k)}, {json.dumps(v)});" for k, v in PREFERENCES.items())
     (profile / "user.js").write_text("\n".join(lines), encoding="utf-8")
-    command = [
-        program,
-        "--headless",
-        "--no-remote",
-        "--remote-debugging-port=0",
-        "--profile",
-        str(profile),
-    ]
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    )
+    options = "--headless --no-remote --remote-debugging-port=0 --profile".split()
+    streams = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
+    process = subprocess.Popen([program, *options, str(profile)], **streams)
     try:
         said = (re.search(r"WebDriver BiDi listening on (ws:\S+)", line) for line in process.stderr)
-        address = next(filter(None, said))[1]
-        connection = websocket.create_connection(
-            f"{address}/session", timeout=60, suppress_origin=True
-        )
+        session = f"{next(filter(None, said))[1]}/session"
+        connection = websocket.create_connection(session, timeout=60, suppress_origin=True)
         numbers = itertools.count(1)
 
         def send(method: str, **parameters: Any) -> Any:
@@ -91,9 +76,8 @@ def test_a_finger_drags_in_firefox(firefox, tmp_path):
     firefox("browsingContext.navigate", context=context, url=path.as_uri(), wait="complete")
 
     def value(expression: str) -> Any:
-        answer = firefox(
-            "script.evaluate", expression=expression, target={"context": context}, awaitPromise=True
-        )
+        target = {"target": {"context": context}, "awaitPromise": True}
+        answer = firefox("script.evaluate", expression=expression, **target)
         return json.loads(answer["result"]["value"])
 
     x, y = value(
@@ -104,25 +88,12 @@ def test_a_finger_drags_in_firefox(firefox, tmp_path):
     )
     before, scrolled = value(f"JSON.stringify([{LIVE}, scrollY])")
     assert before == "c₄ can never win."
-    x, y = round(x), round(y)
-    moves = [
-        {"type": "pointerMove", "x": x, "y": y + 10 * step, "duration": 20} for step in range(1, 14)
-    ]
-    actions = [
-        {"type": "pointerMove", "x": x, "y": y},
-        {"type": "pointerDown", "button": 0},
-        *moves,
-        {"type": "pointerUp", "button": 0},
-    ]
-    finger = {
-        "type": "pointer",
-        "id": "finger",
-        "parameters": {"pointerType": "touch"},
-        "actions": actions,
-    }
-    value(
-        "document.addEventListener('pointerdown', (e) => (window.met = e.pointerType), true), '0'"
-    )
+    start = {"type": "pointerMove", "x": round(x), "y": round(y)}
+    moves = [start | {"y": round(y) + 10 * step, "duration": 20} for step in range(1, 14)]
+    down, up = ({"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp"))
+    finger = {"type": "pointer", "id": "finger", "parameters": {"pointerType": "touch"}}
+    finger["actions"] = [start, down, *moves, up]
+    value("addEventListener('pointerdown', (e) => (window.met = e.pointerType), true), '0'")
     firefox("input.performActions", context=context, actions=[finger])
     after, now, met = value(f"JSON.stringify([{LIVE}, scrollY, window.met])")
     assert met == "touch"

@@ -6,22 +6,11 @@ from __future__ import annotations
 
 import shutil
 
-import nbformat
 import pytest
-
-import classroom
 
 pytestmark = pytest.mark.browser
 
 NAME = "1_rankings_and_regions"
-
-
-def _save_and_read(tab, path) -> list:
-    """All outputs of the notebook after saving it: the page itself only holds the cells in view."""
-    tab.keyboard.press("Control+s")
-    tab.locator(".jp-mod-current.jp-mod-dirty").wait_for(state="detached")
-    cells = nbformat.read(path, as_version=4).cells
-    return [output for cell in cells for output in cell.get("outputs", [])]
 
 
 def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(
@@ -43,11 +32,6 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(
     tab.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     tab.locator(".jp-RenderedText", has_text="214,445 digits").wait_for()  # the last cell's output
     idle.wait_for()
-    outputs = _save_and_read(tab, folder / f"{NAME}.ipynb")
-    assert not {"error", "stderr"} & {out.get("name", out["output_type"]) for out in outputs}
-    lesson = classroom.LESSONS["rankings"]
-    asked = len(lesson.EXERCISES) + len(lesson.PREDICTIONS)
-    assert str(outputs).count("**Your turn.**") == asked
     tab.locator(".softgeom [aria-live]").scroll_into_view_if_needed()
     tab.locator(".softgeom .sg-mark").first.wait_for()
     assert tab.locator(".softgeom .sg-region").count() == 0  # nothing is given away before a guess

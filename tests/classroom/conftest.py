@@ -68,7 +68,9 @@ def execute(kernel: AsyncKernelManager, tmp_path: Path) -> Callable[[Any], list[
         client.execute()
         client.kc.stop_channels()
         cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-        return [text_of(output) for cell in cells for output in cell.outputs]
+        outputs = [output for cell in cells for output in cell.outputs]
+        assert "stderr" not in {output.get("name") for output in outputs}
+        return list(map(text_of, outputs))
 
     return execute_
 

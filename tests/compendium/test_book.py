@@ -116,17 +116,9 @@ def test_what_a_notebook_finds_shows_itself(ruled, monkeypatch):
     assert shown[2] == "## What we see\n\nA gain of -0.2 nats."
 
 
-@pytest.mark.parametrize(
-    ("id", "evidence", "message"),
-    [
-        ("001-b", {"gain": 1}, "no claim '001-b'; near it are 001-a"),
-        ("001-a", {}, "claim 001-a: the evidence gain is missing"),
-        ("001-a", {"gain": 1, "seed": 1}, "its rule has no evidence seed"),
-    ],
-)
-def test_evidence_that_does_not_fit_the_rule_is_refused(ruled, id, evidence, message):
-    with pytest.raises(ValueError, match=message):
-        ruled(REAL).claim(id, **evidence)
+def test_evidence_of_a_claim_that_there_is_not_is_refused(ruled):
+    with pytest.raises(ValueError, match="no claim '001-b'; near it are 001-a"):
+        ruled(REAL).claim("001-b", gain=1)
 
 
 def test_values_that_json_lacks_become_text(start):

@@ -89,10 +89,8 @@ def test_overrides_on_the_command_line(read):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sede=5", "PARAMS: unknown parameter sede; the notebook has seed"),
-        ("profile=paper", "PARAMS: unknown parameter profile"),
+        ("profile=paper", "PARAMS: unknown parameter profile; the notebook has seed"),
         ("seed=five", "PARAMS: seed must be of type int, not str"),
-        ("sizes=3", r"PARAMS: sizes must be of type list, not int \(3\); write lists as"),
         ("seed 5", r"PARAMS: 'seed' is not NAME=VALUE"),
         ("name='open", r"cannot be read \(No closing quotation\)"),
     ],

