@@ -18,13 +18,24 @@ HOUSES = {
     "compendium": {"classroom"},
     "classroom": {"compendium"},
 }  # what each must not import
+# what certifies, and all of softgeom that it may import
+TRUSTED = tuple(
+    f"softgeom.{name}"
+    for name in (
+        *("arrays", "bottleneck.ceilings.bound", "bottleneck.certifying", "bottleneck.scaling"),
+        *("bottleneck.verdict_table", "features", "layer", "rounding", "threads", "writing"),
+    )
+)
 
 
 @cache
-def _imports(path) -> set[str]:
-    """Every dotted module that a file imports, at any depth of the code."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _imports(path, *, typing: bool = True) -> set[str]:
+    """Every dotted module that a file imports, at any depth of the code, for annotations or not."""
+    found, tree = set(), ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if not typing and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body.clear()
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -58,6 +69,15 @@ def test_chapters_do_not_import_each_other(repository):
             continue
         assert not imported & ABOVE, f"{path} imports {imported & ABOVE}, which stands above it"
         assert not imported & CHAPTERS, f"{path} imports the chapter {imported & CHAPTERS}"
+
+
+def test_what_certifies_imports_nothing_that_searches(repository):
+    for path, _ in _modules(repository, "softgeom"):
+        name = ".".join(path.relative_to(repository / "lib").with_suffix("").parts)
+        if name.startswith(TRUSTED):
+            ours = {n for n in _imports(path, typing=False) if n.startswith("softgeom.")}
+            others = {name for name in ours if not name.startswith(TRUSTED)}
+            assert not others, f"{path} imports {others}, which nobody has to trust"
 
 
 def test_the_library_knows_no_folder_of_the_clone(repository):

@@ -8,7 +8,7 @@ import pytest
 from enumeration import enumerate_verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial import ConvexHull
+from qhull import winners_by_hull
 
 from softgeom.bottleneck.asking import experts
 from softgeom.bottleneck.asking.ask import ask
@@ -99,7 +99,7 @@ def test_documents_inside_the_hull_are_never_first():
     found = never_first(make_index(W))
     assert found.verify()
     won = {f.index for f in found.findings if f.evidence.verdict == "argmaxable"}
-    assert won == set(ConvexHull(W).vertices.tolist())
+    assert won == winners_by_hull(SoftmaxLayer(W))
     unit = W / np.linalg.norm(W, axis=1, keepdims=True)
     assert never_first(make_index(unit)).counts["argmaxable"] == 40
 

@@ -13,12 +13,8 @@ from softgeom.bottleneck.prevention import power, repair
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
 
-NESTED = np.array(
-    [
-        [2.0, 2.0], [2.0, -2.0], [-2.0, 2.0], [-2.0, -2.0], [1.0, 0.0], [-0.5, 1.0], [-0.5, -1.0],
-        [0.0, 0.0],
-    ]
-)  # fmt: skip
+SQUARE, TRIANGLE = [[2, 2], [2, -2], [-2, 2], [-2, -2]], [[1, 0], [-0.5, 1], [-0.5, -1]]
+NESTED = np.array([*SQUARE, *TRIANGLE, [0, 0]])
 
 
 def test_rank_of_a_class_behind_two_fences():
@@ -72,9 +68,8 @@ def test_narrow_formats_round_to_nearest_even_and_lose_narrow_wins():
 
 def test_approximate_test_never_errs_on_one_side_and_misses_on_the_other():
     layer = normal_layer(300, 8, seed=0)
-    truth = np.array(
-        [isinstance(f.evidence, Witness) for f in scan(layer, features=Unbounded()).findings]
-    )
+    found = scan(layer, features=Unbounded())
+    truth = np.array([isinstance(f.evidence, Witness) for f in found.findings])
     judged = quality(declare_on_hull(layer, directions=50), truth)
     assert judged.precision == 1.0
     assert 0.3 < judged.recall < 1.0

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from definition import exact_logits
+from definition import exact_logits, integer_layer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial import ConvexHull
+from qhull import winners_by_hull
 
 from softgeom.bottleneck.counting.rankings import feasible_rankings, rank_classes
 from softgeom.bottleneck.counting.regions import count_regions
@@ -38,13 +38,6 @@ from softgeom.layer import SoftmaxLayer
 IMPRISONED = [[4, 1], [-3, 3], [-1, -4], [0, 1]]
 
 
-def layer(
-    C: int, bias: bool, seed: int = 0, size: int = 30
-) -> tuple[np.ndarray, np.ndarray | None]:
-    rng = np.random.default_rng(seed)
-    return rng.integers(-size, size, (C, 2)), rng.integers(-size, size, C) if bias else None
-
-
 def test_cutting_a_square():
     upper, lower = cut(square(1), (0, 1, Fraction(-1, 2)))
     assert (area(upper), area(lower)) == (1, 3)
@@ -59,7 +52,7 @@ def test_cutting_a_square():
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("C", [2, 3, 4, 6])
 def test_cells_tile_the_window_one_for_each_region(C, bias):
-    W, b = layer(C, bias)
+    W, b = integer_layer(C, 2, bias)
     reach = 1 + max((abs(x) for p in crossings(W, b) for x in p), default=1)
     window = square(reach)
     cells = ranking_cells(window, W, b)
@@ -85,7 +78,7 @@ def test_random_features_lie_in_the_cell_of_their_ranking(rows, seed):
 
 
 def test_argmax_cells_are_unions_of_ranking_cells():
-    W, b = layer(5, bias=True, seed=4)
+    W, b = integer_layer(5, 2, bias=True, seed=4)
     cells, winners = ranking_cells(square(3), W, b), argmax_cells(square(3), W, b)
     for t in range(5):
         parts = [area(cell) for ranking, cell in cells.items() if ranking[-1] == t]
@@ -94,8 +87,8 @@ def test_argmax_cells_are_unions_of_ranking_cells():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_winners_without_bias_are_the_vertices_of_the_hull(seed):
-    W, _ = layer(8, bias=False, seed=seed)
-    assert set(argmax_cells(square(1), W)) == set(ConvexHull(W).vertices.tolist())
+    W, _ = integer_layer(8, 2, bias=False, seed=seed)
+    assert set(argmax_cells(square(1), W)) == winners_by_hull(SoftmaxLayer(W))
 
 
 def test_a_bias_frees_the_imprisoned_class_and_equal_classes_tie():
@@ -111,14 +104,14 @@ def test_a_bias_frees_the_imprisoned_class_and_equal_classes_tie():
 
 @pytest.mark.parametrize("C", [3, 4, 5, 6])
 def test_a_bias_adds_as_many_regions_as_are_bounded(C):
-    W, b = layer(C, bias=True, seed=C, size=1000)  # general position
+    W, b = integer_layer(C, 2, bias=True, seed=C, size=1000)  # general position
     assert len(bounded_rankings(W, b)) == count_regions(C, 2, True) - count_regions(C, 2, False)
     assert bounded_rankings(W) == set()
 
 
 def test_crossings_of_three_classes_meet_in_one_point():
     """y_0 = y_1 and y_1 = y_2 imply y_0 = y_2."""
-    W, b = layer(3, bias=True, seed=1)
+    W, b = integer_layer(3, 2, bias=True, seed=1)
     assert b is not None
     (x,) = crossings(W, b)
     assert len(set(exact_logits(SoftmaxLayer(W, b), x))) == 1

@@ -1,8 +1,5 @@
-"""What becomes proven: never more than the definition gives in fractions, and all of that; and the
-kernel imports nothing that searches.
-"""
+"""What becomes proven: never more than the definition gives in fractions, and all of that."""
 
-import ast
 import itertools
 import os
 import platform
@@ -10,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +14,6 @@ from definition import exact, exact_margin, right_side
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import softgeom
 from softgeom import rounding
 from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.asking.experts import ask_experts
@@ -55,41 +50,6 @@ from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
-
-TRUSTED = (
-    "softgeom.arrays",
-    "softgeom.bottleneck.ceilings.bound",
-    "softgeom.bottleneck.certifying",
-    "softgeom.bottleneck.scaling",
-    "softgeom.bottleneck.verdict_table",
-    "softgeom.features",
-    "softgeom.layer",
-    "softgeom.rounding",
-    "softgeom.threads",
-    "softgeom.writing",
-)
-
-
-def test_what_certifies_imports_nothing_that_searches():
-    root = Path(softgeom.__file__).parent
-    files = [p for name in TRUSTED for p in _files(root.parent / name.replace(".", "/"))]
-    assert len(files) > 15
-    for file in files:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        typed = [  # a name for annotations is not imported
-            id(inner)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            for inner in ast.walk(node)
-        ]
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and id(node) not in typed:
-                ours = (node.module or "").startswith("softgeom")
-                assert not ours or node.module.startswith(TRUSTED), (file.name, node.module)
-
-
-def _files(place: Path) -> list[Path]:
-    return list(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
 
 
 def near_ties(seed: int, d: int) -> tuple[SoftmaxLayer, np.ndarray]:

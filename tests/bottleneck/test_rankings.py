@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from definition import exact_logits
+from definition import exact_logits, integer_layer
 from scipy.optimize import linprog
 
 from softgeom.bottleneck.counting.rankings import (
@@ -21,13 +21,6 @@ from softgeom.bottleneck.counting.regions import count_regions
 from softgeom.layer import SoftmaxLayer
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
-
-
-def random_layer(
-    C: int, d: int, bias: bool, seed: int = 0, size: int = 50
-) -> tuple[np.ndarray, np.ndarray | None]:
-    rng = np.random.default_rng(seed)
-    return rng.integers(-size, size, (C, d)), rng.integers(-size, size, C) if bias else None
 
 
 def meets_region(ranking: tuple[int, ...], W: np.ndarray, b: np.ndarray | None) -> bool:
@@ -45,7 +38,7 @@ def test_the_example_and_witnesses_rank_the_classes_as_said():
     ranking = rank_classes([0.2, 0.4, 0.1, 0.3])
     assert [c + 1 for c in ranking] == [3, 1, 4, 2]
     assert ranking[-1] == np.argmax([0.2, 0.4, 0.1, 0.3])
-    W, b = random_layer(6, 3, bias=True)
+    W, b = integer_layer(6, 3, bias=True)
     assert b is not None
     for ranking, x in feasible_rankings(W, b).items():
         assert rank_classes(exact_logits(SoftmaxLayer(W, b), x)) == ranking
@@ -62,7 +55,7 @@ def test_ties_have_no_ranking(scores):
 )
 def test_corollary_one_is_an_equivalence(C, d, bias):
     """All C! rankings: regions of the input space, the subspace of the output space, proofs."""
-    W, b = random_layer(C, d, bias)
+    W, b = integer_layer(C, d, bias)
     realised = feasible_rankings(W, b)
     assert len(realised) == count_regions(C, d, bias)
     for ranking in itertools.permutations(range(C)):
@@ -75,7 +68,7 @@ def test_corollary_one_is_an_equivalence(C, d, bias):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("seed", range(6))
 def test_special_positions_never_realise_more(seed, bias):
-    W, b = random_layer(4, 2, bias, seed, size=2)
+    W, b = integer_layer(4, 2, bias, seed, size=2)
     realised = feasible_rankings(W, b)
     decided = [p for p in itertools.permutations(range(4)) if decide_ranking(p, W, b).feasible]
     assert set(decided) == set(realised)
@@ -116,7 +109,7 @@ def test_only_a_bias_outside_the_span_of_columns_and_ones_counts():
 
 
 def test_tampered_evidence_does_not_verify():
-    W, b = random_layer(4, 2, bias=True)
+    W, b = integer_layer(4, 2, bias=True)
     verdicts = [decide_ranking(p, W, b) for p in itertools.permutations(range(4))]
     yes, no = next(v for v in verdicts if v.feasible), next(v for v in verdicts if not v.feasible)
     assert yes.x is not None

@@ -61,11 +61,6 @@ def test_an_interrupt_is_no_fault_and_unknown_routes_are_named(fault, monkeypatc
         scan(hard_layer(300, 8, planted=30), without=["sorround"])
 
 
-def tiny_biases(rng: np.random.Generator) -> SoftmaxLayer:
-    W = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], (152, 2))
-    return SoftmaxLayer(W, rng.choice([0.0, 5e-324, 1e-310, 2e-308], 152))
-
-
 SETS = {
     "box": Box(100.0),
     "one ulp wide": Box((1.0, 1.0, 1.0), low=(float(np.nextafter(1, 0)),) * 3),
@@ -76,16 +71,11 @@ SETS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_tiny_biases_in_the_default_box(seed):
-    assert scan(tiny_biases(np.random.default_rng(seed))).verify()
-
-
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("scale", [1.0, 5e-324, 1e-160, 1e160, 1e300])
 def test_sizes_at_the_ends_of_float64_stop_no_scan_of_many_classes(name, scale):
     rng = np.random.default_rng(7)
-    for bias in (None, 1.0, 1e-300):
+    for bias in (None, 1.0, 5e-324):
         W = rng.integers(-4, 5, (66, 3)) * scale
         b = None if bias is None else rng.integers(-2, 3, 66) * bias
         # every second class suffices: it competes with all

@@ -47,3 +47,11 @@ def right_side(
     W, b, w = exact(layer.W), exact(layer.bias), exact(weights)
     v = [dot(w, (own - W[i][k] for i in rivals)) for k, own in enumerate(W[t])]
     return v, dot(w, (b[t] - b[i] for i in rivals))
+
+
+def integer_layer(
+    C: int, d: int, bias: bool, seed: int = 0, size: int = 30
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Rows (C, d) and biases (C,), if any, of random integers from -size to below it."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(-size, size, (C, d)), rng.integers(-size, size, C) if bias else None
