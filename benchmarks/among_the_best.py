@@ -62,12 +62,12 @@ def main() -> None:
     with threadpool_limits(1):
         layer = load_head(options.head).layer
         found = scan(layer)
-        held = found.table["class"][found.table["verdict"] == "unargmaxable"].to_numpy()
-        rows = np.column_stack([layer.W[held], layer.bias[held]]).astype(float)
+        unargmaxable = found.table["class"][found.table["verdict"] == "unargmaxable"].to_numpy()
+        rows = np.column_stack([layer.W[unargmaxable], layer.bias[unargmaxable]]).astype(float)
         near = NEAR * np.linalg.norm(rows, axis=1)
         copies = np.array([(np.linalg.norm(rows - r, axis=1) < near).sum() - 1 for r in rows])
         for n in np.argsort(copies > 0, kind="stable").tolist():
-            t = int(held[n])
+            t = int(unargmaxable[n])
             left = [k for k in options.k if (options.head, t, k) not in asked]
             left = [] if options.largest and max(options.k) not in left else left
             if not left or time.monotonic() > until:
@@ -137,8 +137,8 @@ def _stop(*_: object) -> None:
 
 def count(rows: pd.DataFrame) -> None:
     """A row a head and k, near copies apart: how many captives were asked, and with what answer."""
-    rows["captives"] = np.where(rows["copies"] > 0, "near copies", "without a near copy")
-    keys = [rows[name] for name in ("head", "k", "captives")]
+    rows["outputs"] = np.where(rows["copies"] > 0, "near copies", "without a near copy")
+    keys = [rows[name] for name in ("head", "k", "outputs")]
     counts = pd.crosstab(keys, rows["verdict"])
     counts = counts.reindex(columns=["impossible", "possible", "undecided"], fill_value=0)
     counts.insert(0, "asked", counts.sum(axis=1))

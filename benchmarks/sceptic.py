@@ -66,9 +66,9 @@ def measure(
     verifying = time.process_time()
     verify_folder(work, layer)
     verified = time.process_time()
-    captives, captives_seconds = check(work, layer, "--only", "unargmaxable")
+    unargmaxable, unargmaxable_seconds = check(work, layer, "--only", "unargmaxable")
     winners, winners_seconds = check(work, layer, "--only", "argmaxable", "--sample", str(sample))
-    ways = dict(re.findall(r"'(\w+)': (\d+)", captives + winners))
+    ways = dict(re.findall(r"'(\w+)': (\d+)", unargmaxable + winners))
     return {
         "head": name,
         "feature_set": features.describe(),
@@ -80,7 +80,7 @@ def measure(
         "witnesses_checked": int(ways.get("witness", 0)),
         "scan_seconds": round(scanned - started, 1),
         "verify_seconds": round(verified - verifying, 1),
-        "captives_seconds": round(captives_seconds, 1),
+        "unargmaxable_seconds": round(unargmaxable_seconds, 1),
         "witnesses_seconds": round(winners_seconds, 1),
         "evidence_megabytes": round((work / "evidence.npz").stat().st_size / 1e6, 1),
     }

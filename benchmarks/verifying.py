@@ -54,7 +54,7 @@ class Version:
             env=environment, cwd=head.parent, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
-        self.captives = int(self._answer())
+        self.unargmaxable = int(self._answer())
 
     def seconds(self) -> float:
         """What verifying all verdicts takes, once."""
@@ -74,7 +74,7 @@ class Version:
 def measure(libraries: list[Path], head: Path) -> tuple[int, list[float]]:
     """Captives, and seconds to verify all verdicts with each library."""
     versions = [Version(library, head) for library in libraries]
-    found = {version.captives for version in versions}
+    found = {version.unargmaxable for version in versions}
     if len(found) > 1:
         raise SystemExit(f"the versions disagree: {sorted(found)} captives")
     turns = [[version.seconds() for version in versions] for _ in range(15)]
@@ -98,19 +98,27 @@ def main() -> None:
             (f"{options.model}, no bias", {"W": layer.W}),
         ):
             np.savez(head, **arrays)
-            captives, (before, now) = measure([options.before, ROOT / "lib"], head)
+            unargmaxable, (before, now) = measure([options.before, ROOT / "lib"], head)
             rows.append(
                 (
                     name,
                     layer.classes,
                     layer.dimension,
-                    captives,
+                    unargmaxable,
                     round(before, 3),
                     round(now, 3),
                     round(now / before, 2),
                 )
             )
-    names = ["head", "classes", "features", "captives", "seconds_before", "seconds_now", "ratio"]
+    names = [
+        "head",
+        "classes",
+        "features",
+        "unargmaxable",
+        "seconds_before",
+        "seconds_now",
+        "ratio",
+    ]
     table = pd.DataFrame(rows, columns=names)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(options.out, index=False)

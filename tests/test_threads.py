@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.certifying.hull import certify_unargmaxable
 from softgeom.layer import SoftmaxLayer, Unbounded
 from softgeom.threads import one_thread
 
@@ -39,6 +39,6 @@ def test_a_proof_without_slack_takes_one(monkeypatch):
     corners = np.array([[3.0, 1.0], [-2.0, 5.0], [-1.0, -7.0]])
     layer = SoftmaxLayer(np.vstack([corners.mean(0), corners]))
     weights = np.full(3, 1 / 3)
-    assert certify_captivity(layer, Unbounded(), 0, np.array([1, 2, 3]), weights) <= 0
+    assert certify_unargmaxable(layer, Unbounded(), 0, np.array([1, 2, 3]), weights) <= 0
     assert used
     assert all(threads == {1} for threads in used)

@@ -56,7 +56,7 @@ FEATURES = {
 }
 LARGE = 2**31  # bytes from which on a ZIP has places and sizes in extra fields
 LONGEST = 10**6  # characters of a fraction
-MOST_BRANCHES = 10**6  # of the search for experts that meet all prisons
+MOST_BRANCHES = 10**6  # of the search for experts that meet all blocking sets
 
 
 class RefusedError(Exception):
@@ -390,7 +390,7 @@ def reached(claim, least, squares):
 # ---- Weights
 
 
-def captive(W, bias, pairs, weights, margin, features):
+def unargmaxable(W, bias, pairs, weights, margin, features):
     """How the weights prove that the smallest difference of the pairs is at most `margin` <= 0:
     "room", "simplex" or None.
     """
@@ -477,25 +477,25 @@ def prove(W, bias, features, claim):
         return None if any(row) or shift or claim.margin else "twin"
     if not -math.inf < claim.margin <= 0:
         return None
-    return captive(W, bias, *claim.found, Fraction(claim.margin), features)
+    return unargmaxable(W, bias, *claim.found, Fraction(claim.margin), features)
 
 
 # ---- Experts
 
 
-def met(prisons, size, left=None):
-    """Whether at most `size` experts can be chosen so that each prison holds one of them: never
-    where more prisons than that are disjoint.
+def met(blocking_sets, size, left=None):
+    """Whether at most `size` experts can be chosen so that each blocking set holds one of them:
+    never where more blocking sets than that are disjoint.
     """
     left = iter(range(MOST_BRANCHES)) if left is None else left
-    demand(next(left, None) is not None, "too many experts may meet the prisons of another")
+    demand(next(left, None) is not None, "too many experts may meet the blocking sets of another")
     apart = []
-    for prison in sorted(prisons, key=len):
-        if all(prison.isdisjoint(other) for other in apart):
-            apart.append(prison)
+    for blocking_set in sorted(blocking_sets, key=len):
+        if all(blocking_set.isdisjoint(other) for other in apart):
+            apart.append(blocking_set)
     return len(apart) <= size and (
-        not prisons
-        or any(met([p for p in prisons if e not in p], size - 1, left) for e in apart[0])
+        not blocking_sets
+        or any(met([p for p in blocking_sets if e not in p], size - 1, left) for e in apart[0])
     )
 
 
@@ -514,15 +514,15 @@ def check_experts(head, arrays, everything, classes):
         )
         demand(plain(method), f"the method of expert {expert} is no plain name")
         demand(about_it, f"an order of expert {expert} is about another")
-        ways, prisons = (
+        ways, blocking_sets = (
             [claim.way for claim in group],
             [{*claim.level} - {expert} for claim in group],
         )
         demand(0 <= expert < classes and 0 <= verdict < 3, "there is no such expert or verdict")
         if verdict == 0:
-            follows = ways == ["point"] and classes - 1 - len(prisons[0]) < k
+            follows = ways == ["point"] and classes - 1 - len(blocking_sets[0]) < k
         elif verdict == 1:
-            follows = {*ways} == {"weights"} and not met(prisons, k - 1)
+            follows = {*ways} == {"weights"} and not met(blocking_sets, k - 1)
         else:
             follows = "point" not in ways
         told = EXPERT_VERDICTS[verdict]

@@ -19,7 +19,7 @@ from softgeom.layer import SoftmaxLayer, Unbounded
 RIVALS = SoftmaxLayer(
     [[-1.0, 2.0], [-2.0, -1.5], [2.0, -1.0], [0.25, 0.0], [1.5, 1.0]], tokens="ABCDE"
 )
-CAPTIVE = "D"
+LOST = "D"
 VOCABULARY = SoftmaxLayer(
     [
         [2.0, 0.25],
@@ -43,7 +43,7 @@ out all: With three rivals that would be so, for each corner of the triangle is 
   fourth, one may stand in for another.
 out some: Find the triangles of rivals that hold D: a rival frees it only if it is a corner of all
   of them.
-real found: You predicted {guess}%; of {lost} lost readings **{freed} can win** among those of their
+real found: You predicted {guess}%; of {lost} lost readings **{count} can win** among those of their
   character, each with a feature vector that shows it.
 real: You saw it: with two or three candidates and many features nobody is surrounded. The model's
   choice of a softmax over everything lost them, not its features.
@@ -77,8 +77,8 @@ def wins(t: str, rivals: frozenset[str]) -> bool:
 
 def freeing() -> frozenset[str]:
     """The rivals of D without any one of whom it wins."""
-    others = frozenset(RIVALS.tokens or ()) - {CAPTIVE}
-    return frozenset(name for name in others if wins(CAPTIVE, others - {name}))
+    others = frozenset(RIVALS.tokens or ()) - {LOST}
+    return frozenset(name for name in others if wins(LOST, others - {name}))
 
 
 @cache
@@ -114,7 +114,7 @@ def best_mask(name: str) -> frozenset[str]:
     return next(some for some in candidates if not losers(some))
 
 
-def imprison(rivals: Iterable[str]) -> bool:
+def blocks_minimally(rivals: Iterable[str]) -> bool:
     """Whether these imprison D, and none of them can be spared."""
     return _blocking_fault(frozenset(rivals)) is None
 
@@ -128,19 +128,19 @@ def _answer_left_out(guess: int) -> str:
     return SAY(thoughts.get(guess, "out some"))
 
 
-def _freed() -> tuple[int, int]:
+def _can_win() -> tuple[int, int]:
     found = recorded.evidence("19_beyond_one_softmax", "001-mask-frees")
-    return int(found["freed"]), int(found["lost"])
+    return int(found["can_win"]), int(found["lost"])
 
 
 def _compare_real(guess: int) -> str:
-    freed, lost = _freed()
-    return SAY("real found", guess=guess, freed=freed, lost=lost)
+    count, lost = _can_win()
+    return SAY("real found", guess=guess, count=count, lost=lost)
 
 
 def _answer_real(guess: int) -> str:
-    freed, lost = _freed()
-    if abs(guess - 100 * freed / lost) <= 2:
+    count, lost = _can_win()
+    if abs(guess - 100 * count / lost) <= 2:
         return SAY("real")
     return SAY("real few" if guess <= 5 else "real some")
 
@@ -154,11 +154,11 @@ PREDICTIONS = {
 
 
 def _blocking_fault(answer: frozenset[str]) -> str | None:
-    if CAPTIVE in answer:
+    if LOST in answer:
         return SAY("blocking self")
-    if not answer or wins(CAPTIVE, answer):
+    if not answer or wins(LOST, answer):
         return SAY("blocking none")
-    spare = sum(not wins(CAPTIVE, answer - {name}) for name in answer)
+    spare = sum(not wins(LOST, answer - {name}) for name in answer)
     return SAY("blocking spare", spare=spare) if spare else None
 
 

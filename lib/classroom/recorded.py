@@ -28,7 +28,7 @@ def _record(notebook: str) -> dict[str, Any]:
 
 
 def value(notebook: str, name: str) -> float:
-    """A recorded number, such as `value("12_first_scan", "ppocr_imprisoned")`."""
+    """A recorded number, such as `value("12_first_scan", "ppocr_unargmaxable")`."""
     return _record(notebook)["values"][name]["value"]
 
 

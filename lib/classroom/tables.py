@@ -123,9 +123,9 @@ def _leaders() -> dict[str, Any]:
 def _winning() -> dict[str, Any]:
     own = winning.OWN_ROW
     return {
-        "prison": winning.PRISON.W.tolist(),
-        "biases": winning.PRISON_BIAS,
-        "roof": float(winning.captor_weights() @ winning.PRISON_BIAS),
+        "triangle": winning.TRIANGLE.W.tolist(),
+        "biases": winning.TRIANGLE_BIAS,
+        "roof": float(winning.captor_weights() @ winning.TRIANGLE_BIAS),
         "seven": winning.SEVEN.W.tolist(),
         "own": own.W.tolist(),
         "first": own.token(int(np.argmax(own.logits(own.W[3])))),

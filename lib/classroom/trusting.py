@@ -169,11 +169,11 @@ def _answer_decimals(guess: bool) -> str:
 @cache
 def captors_of_a_character() -> int:
     """The most captors in the recorded proofs of the text recogniser."""
-    return int(recorded.table("15_imprisoned_characters", "imprisoned")["captors"].max())
+    return int(recorded.table("15_unreadable_characters", "unargmaxable")["captors"].max())
 
 
 def _compare_captors(guess: int) -> str:
-    proofs = len(recorded.table("15_imprisoned_characters", "imprisoned"))
+    proofs = len(recorded.table("15_unreadable_characters", "unargmaxable"))
     return SAY("captors found", guess=guess, proofs=proofs, most=captors_of_a_character())
 
 

@@ -1,7 +1,7 @@
 """Lesson 2, who can win: which classes can come first for some features, and the proof when one
 cannot (001, Sections 3.1 to 3.3).
 
-`PRISON` is a triangle with a class inside; `SEVEN` has five corners and two prisoners; in `OWN_ROW`
+`TRIANGLE` is a triangle with a class inside; `SEVEN` has five corners and two prisoners; in `OWN_ROW`
 class D wins, but not at its own row.
 """
 
@@ -18,8 +18,8 @@ from softgeom.bottleneck import Box, Captors, EvidenceError, SoftmaxLayer, Unbou
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.layer import FeatureSet
 
-PRISON = SoftmaxLayer([[0.0, 2.0], [-2.0, -2.0], [2.0, -2.0], [0.5, 0.0]], tokens="ABCD")
-PRISON_BIAS = (1.0, 0.0, 0.5)  # of A, B, C, when the bias of D is asked for
+TRIANGLE = SoftmaxLayer([[0.0, 2.0], [-2.0, -2.0], [2.0, -2.0], [0.5, 0.0]], tokens="ABCD")
+TRIANGLE_BIAS = (1.0, 0.0, 0.5)  # of A, B, C, when the bias of D is asked for
 SEVEN = SoftmaxLayer(
     [
         [2.0, 0.5],
@@ -54,16 +54,16 @@ def _crowd() -> int:
 
 
 @cache
-def _prisoners() -> frozenset[str]:
+def _never() -> frozenset[str]:
     return frozenset(SEVEN.tokens or ()) - winners(SEVEN)
 
 
 @cache
 def captor_weights() -> np.ndarray:
-    """The convex weights (3,) of A, B, C that make up the row of D in `PRISON`, from the scan's
+    """The convex weights (3,) of A, B, C that make up the row of D in `TRIANGLE`, from the scan's
     evidence.
     """
-    evidence = scan(PRISON, features=Unbounded()).evidence(3)
+    evidence = scan(TRIANGLE, features=Unbounded()).evidence(3)
     assert isinstance(evidence, Captors)
     weights = np.zeros(3)
     weights[evidence.rivals] = evidence.weights / evidence.weights.sum()
@@ -77,10 +77,10 @@ def smallest_half_width() -> int:
 
 
 SAY = Words(r"""
-prisoner found: You predicted {guess}; the scan proves that {verdict}.
-prisoner: You saw it: whichever way $x$ points, a corner of the triangle lies farther that way than
+inner found: You predicted {guess}; the scan proves that {verdict}.
+inner: You saw it: whichever way $x$ points, a corner of the triangle lies farther that way than
   D. The proof comes below.
-prisoner wrong: The thought is that $x$ only has to point at D; but the logit in that direction asks
+inner wrong: The thought is that $x$ only has to point at D; but the logit in that direction asks
   who lies *farthest*, and beyond D there is always a corner. Read on.
 crowd found: You predicted {guess} of {classes}; the scan finds **{count}**: only the corners of the
   crowd.
@@ -94,7 +94,7 @@ crowd half: Half of them would be an even chance for each class; but only those 
   win, and a crowd has little outside.
 crowd too: Too {few}: draw a dozen points, put a rubber band round them, and see how slowly its
   corners grow with more.
-real found: You predicted {guess:,}; of {scanned:,} outputs **{dead:,}** can never win, each with a
+real found: You predicted {guess:,}; of {scanned:,} outputs **{lost:,}** can never win, each with a
   proof.
 real: You saw it: few, but not none. Most of them are signs that training hardly ever showed,
   whose rows stayed together.
@@ -150,14 +150,14 @@ hint 6: C has the steepest logit and a negative bias: from which x on is $1.25 x
 """)
 
 
-def _compare_prisoner(guess: bool) -> str:
-    can = "D" in winners(PRISON)
+def _compare_inner(guess: bool) -> str:
+    can = "D" in winners(TRIANGLE)
     verdict = "D wins somewhere" if can else "**no features let D win**"
-    return SAY("prisoner found", guess=guess, verdict=verdict)
+    return SAY("inner found", guess=guess, verdict=verdict)
 
 
-def _answer_prisoner(guess: bool) -> str:
-    return SAY("prisoner" if guess == ("D" in winners(PRISON)) else "prisoner wrong")
+def _answer_inner(guess: bool) -> str:
+    return SAY("inner" if guess == ("D" in winners(TRIANGLE)) else "inner wrong")
 
 
 def _compare_crowd(guess: int) -> str:
@@ -187,23 +187,23 @@ def _ppocr(name: str) -> int:
 
 
 def _compare_real(guess: int) -> str:
-    return SAY("real found", guess=guess, scanned=_ppocr("scanned"), dead=_ppocr("imprisoned"))
+    return SAY("real found", guess=guess, scanned=_ppocr("scanned"), lost=_ppocr("unargmaxable"))
 
 
 def _answer_real(guess: int) -> str:
-    dead = _ppocr("imprisoned")
-    if abs(guess - dead) <= dead // 5:
+    lost = _ppocr("unargmaxable")
+    if abs(guess - lost) <= lost // 5:
         return SAY("real")
     if guess == 0:
         return SAY("real none")
     if guess > OUTPUTS // 2:
         return SAY("real most", features=FEATURES)
-    return SAY("real too", few="few" if guess < dead else "many")
+    return SAY("real too", few="few" if guess < lost else "many")
 
 
 PREDICTIONS = {
     "guess_real": Prediction(reading.whole_number(0, OUTPUTS), _compare_real, _answer_real),
-    "guess": Prediction(reading.truth(), _compare_prisoner, _answer_prisoner),
+    "guess": Prediction(reading.truth(), _compare_inner, _answer_inner),
     "guess_crowd": Prediction(
         reading.whole_number(0, CROWD.classes), _compare_crowd, _answer_crowd
     ),
@@ -211,7 +211,7 @@ PREDICTIONS = {
 
 
 def _never_fault(answer: frozenset[str]) -> str | None:
-    never = _prisoners()
+    never = _never()
     if wrong := answer - never:
         return SAY("never wrong", named=f"{len(wrong)} class{'es' * (len(wrong) > 1)}")
     if never - answer:
@@ -237,24 +237,24 @@ def _weights_fault(weights: np.ndarray) -> str | None:
         return SAY("weights negative")
     if abs(weights.sum() - 1) > ROUGHLY:
         return SAY("weights sum", total=weights.sum())
-    u, v = mixture = weights @ PRISON.W[:3]
-    if np.abs(mixture - PRISON.W[3]).max() > ROUGHLY:
+    u, v = mixture = weights @ TRIANGLE.W[:3]
+    if np.abs(mixture - TRIANGLE.W[3]).max() > ROUGHLY:
         return SAY("weights miss", u=u, v=v)
     try:
-        certify_evidence(PRISON, Unbounded(), 3, Captors(np.arange(3), weights))
+        certify_evidence(TRIANGLE, Unbounded(), 3, Captors(np.arange(3), weights))
     except EvidenceError:
         return SAY("weights near")
     return None
 
 
 def _threshold_fault(answer: float) -> str | None:
-    if abs(answer - float(captor_weights() @ PRISON_BIAS)) <= ROUGHLY:
+    if abs(answer - float(captor_weights() @ TRIANGLE_BIAS)) <= ROUGHLY:
         return None
-    if abs(answer - max(PRISON_BIAS)) <= ROUGHLY:
+    if abs(answer - max(TRIANGLE_BIAS)) <= ROUGHLY:
         return SAY("bias best")
-    if abs(answer - np.mean(PRISON_BIAS)) <= ROUGHLY:
+    if abs(answer - np.mean(TRIANGLE_BIAS)) <= ROUGHLY:
         return SAY("bias mean")
-    can = "D" in winners(SoftmaxLayer(PRISON.W, [*PRISON_BIAS, answer], PRISON.tokens))
+    can = "D" in winners(SoftmaxLayer(TRIANGLE.W, [*TRIANGLE_BIAS, answer], TRIANGLE.tokens))
     return SAY("bias more" if can else "bias less")
 
 

@@ -4,12 +4,12 @@ by the code that is there.
 `data/reference/quantities.yaml` names each quantity that more than one place tells::
 
     - id: lost outputs of PP-OCRv4
-      of: 12_first_scan/ppocr_imprisoned   # a recorded value; evidence, CLAIM:NAME; a cell of a
+      of: 12_first_scan/ppocr_unargmaxable   # a recorded value; evidence, CLAIM:NAME; a cell of a
                                            # table, NOTEBOOK/TABLE:KEY:COLUMN or
                                            # bench/TABLE:KEY:COLUMN, in the row that holds the key;
                                            # or, for a fact that nothing here computes,
                                            # `is: NUMBER`, or a text: `is: '2.13.0'`
-      alike: [15_imprisoned_characters/imprisoned_box]    # recorded elsewhere, and the same
+      alike: [15_unreadable_characters/unargmaxable_box]    # recorded elsewhere, and the same
       said: ['(N) of (?:its |the )?6,625']  # how sentences tell it; (C) a count, also in words
       with: '0 of 270'                           # words that a page telling it must hold, too
 

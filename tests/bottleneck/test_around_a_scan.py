@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softgeom.bottleneck import Ball, SoftmaxLayer, captives, scan
-from softgeom.bottleneck.captives import (
-    captive_table,
-    heaviest_captors,
-    smallest_shift,
-    with_strongest_proofs,
-)
+from softgeom.bottleneck import Ball, SoftmaxLayer, scan, unargmaxable
 from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.paper001 import compare_with_programme
 from softgeom.bottleneck.rows import cut_features, nearest_rows
+from softgeom.bottleneck.unargmaxable import (
+    heaviest_captors,
+    smallest_shift,
+    unargmaxable_table,
+    with_strongest_proofs,
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,8 @@ def scanned():
 
 
 @pytest.fixture(scope="module")
-def captive(scanned):
-    return int(captive_table(scanned)["class"].iloc[0])
+def lost(scanned):
+    return int(unargmaxable_table(scanned)["class"].iloc[0])
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def winner(scanned):
 
 
 def test_captors_come_by_falling_weight_and_share_the_whole(scanned):
-    table = captive_table(scanned)
+    table = unargmaxable_table(scanned)
     assert len(table) == scanned.counts["unargmaxable"] > 0
     index = int(table["class"].iloc[0])
     rivals, shares = heaviest_captors(scanned, index)
@@ -45,13 +45,13 @@ def test_captors_come_by_falling_weight_and_share_the_whole(scanned):
     assert table.captors.iloc[0] == len(rivals)
 
 
-def test_weights_beyond_every_float_give_a_ceiling(scanned, captive):
-    exact = scanned.with_exact_weights([captive])
-    weights = exact.evidence(captive).weights * 10**400
-    found = replace(exact[captive], evidence=Captors(exact.evidence(captive).rivals, weights))
+def test_weights_beyond_every_float_give_a_ceiling(scanned, lost):
+    exact = scanned.with_exact_weights([lost])
+    weights = exact.evidence(lost).weights * 10**400
+    found = replace(exact[lost], evidence=Captors(exact.evidence(lost).rivals, weights))
     huge = replace(exact, findings=[found])
     assert huge.verify()
-    assert huge.ceiling(captive) == pytest.approx(exact.ceiling(captive), rel=1e-9)
+    assert huge.ceiling(lost) == pytest.approx(exact.ceiling(lost), rel=1e-9)
 
 
 def test_the_papers_programme_says_what_is_certified_and_winners_have_no_captors(scanned, winner):
@@ -79,7 +79,7 @@ def test_nearest_rows_are_those_of_all_pairs():
 
 def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned, winner):
     layer = scanned.layer
-    for index in captive_table(scanned)["class"].head(3):
+    for index in unargmaxable_table(scanned)["class"].head(3):
         shift = smallest_shift(scanned, int(index))
         for factor, verdict in ((0.999, "unargmaxable"), (1.001, "argmaxable")):
             b = layer.bias.astype(float)
@@ -103,19 +103,19 @@ def test_the_strongest_proof_is_the_best_margin(scanned, monkeypatch, astray):
     held = scanned.counts["unargmaxable"]
     if astray:  # then each class has a programme of its own
         monkeypatch.setattr(
-            captives, "solve_batch", lambda _, rows, *__: ((n, None) for n in range(len(rows)))
+            unargmaxable, "solve_batch", lambda _, rows, *__: ((n, None) for n in range(len(rows)))
         )
     strongest = with_strongest_proofs(scanned)
     assert strongest.verify()
     assert (strongest.table.verdict == scanned.table.verdict).all()
     assert (strongest.table.method == "strongest").sum() == held
-    for t in captive_table(scanned)["class"]:
+    for t in unargmaxable_table(scanned)["class"]:
         assert strongest[t].margin == pytest.approx(-smallest_shift(scanned, t), abs=1e-8)
         assert strongest[t].margin <= scanned[t].margin + 1e-9
 
 
 def test_some_proofs_are_strengthened_and_only_over_a_box(scanned):
-    t, other = captive_table(scanned)["class"].iloc[[0, 1]]
+    t, other = unargmaxable_table(scanned)["class"].iloc[[0, 1]]
     some = with_strongest_proofs(scanned, [t])
     assert [some[t].method, some[other].method] == ["strongest", scanned[other].method]
     assert with_strongest_proofs(scanned, []).findings == scanned.findings
@@ -137,21 +137,21 @@ def test_a_cut_layer_has_the_logits_of_the_slice_and_frees_nobody(scanned):
         cut_features(layer, [0], at[:2])
 
 
-def test_a_ceiling_is_what_the_captors_prove_and_a_twin_halves(scanned, captive):
-    held = scanned.evidence(captive)
+def test_a_ceiling_is_what_the_captors_prove_and_a_twin_halves(scanned, lost):
+    held = scanned.evidence(lost)
     certifier = Certifier(scanned.layer, scanned.features)
-    proven = certifier.ceiling_of_captors(captive, held.rivals, held.weights)
-    assert scanned.ceiling(captive) == proven < 1
+    proven = certifier.ceiling_of_captors(lost, held.rivals, held.weights)
+    assert scanned.ceiling(lost) == proven < 1
     twins = scan(SoftmaxLayer([[1.0], [1.0], [-1.0]]))
     assert [twins.ceiling(t) for t in range(3)] == [0.5, 0.5, 1.0]
 
 
-def test_only_captives_get_exact_weights_and_findings_are_looked_up(scanned, captive, winner):
-    exact = scanned.with_exact_weights([captive])
+def test_only_captives_get_exact_weights_and_findings_are_looked_up(scanned, lost, winner):
+    exact = scanned.with_exact_weights([lost])
     assert exact.verify()
-    assert exact.evidence(captive).weights.dtype == object
+    assert exact.evidence(lost).weights.dtype == object
     with pytest.raises(ValueError, match=f"Class {winner} .* only unargmaxable"):
-        scanned.with_exact_weights([captive, winner])
+        scanned.with_exact_weights([lost, winner])
     found = scan(SoftmaxLayer([[1.0], [-1.0], [0.5]], tokens=["a", "b", "b"]), [0, 1])
     assert found["b"] is found[1] is found.findings[1]
     for missing in ("c", 2):

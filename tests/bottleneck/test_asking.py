@@ -14,7 +14,7 @@ from softgeom.bottleneck.asking import experts
 from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.asking.experts import ask_experts
 from softgeom.bottleneck.asking.label_sets import ask_label_sets, changes, fourier_layer
-from softgeom.bottleneck.asking.mixtures import freed_pair, mixture, survives_mixing
+from softgeom.bottleneck.asking.mixtures import mixed_pair, mixture, survives_mixing
 from softgeom.bottleneck.asking.retrieval import (
     ask_together,
     largest_safe_set,
@@ -141,7 +141,7 @@ def test_what_is_no_index_is_refused():
 
 
 LAYER = uniform_layer(30, 2, seed=1)
-CAPTIVES = [
+UNARGMAXABLE = [
     f.index for f in scan(LAYER, features=Box(5.0)).findings if isinstance(f.evidence, Captors)
 ]
 
@@ -154,12 +154,12 @@ def test_no_mixture_lets_a_captive_win(seed, components):
     X *= rng.choice([0.01, 0.1, 1.0], (200, components, 1))
     P = mixture(LAYER, X, rng.dirichlet(np.full(components, 0.5), 200))
     assert np.allclose(P.sum(axis=1), 1)
-    others = np.delete(np.arange(LAYER.classes), CAPTIVES)
-    assert (P[:, CAPTIVES].max(axis=1) <= P[:, others].max(axis=1) * (1 + 1e-12)).all()
+    others = np.delete(np.arange(LAYER.classes), UNARGMAXABLE)
+    assert (P[:, UNARGMAXABLE].max(axis=1) <= P[:, others].max(axis=1) * (1 + 1e-12)).all()
 
 
 def test_a_mixture_obeys_an_order_that_one_softmax_cannot():
-    layer, order, X, priors = freed_pair()
+    layer, order, X, priors = mixed_pair()
     assert ask(layer, [order])[0].verdict == "impossible"
     assert not survives_mixing(order)
     assert order.margin(mixture(layer, X, priors)) > 0.4

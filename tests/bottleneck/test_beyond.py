@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from softgeom.bottleneck.arithmetic import round_to, survives
-from softgeom.bottleneck.captives import bound_rank
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import Captors, Witness
 from softgeom.bottleneck.examples import normal_layer, uniform_layer
 from softgeom.bottleneck.paper001 import declare_on_hull, quality
 from softgeom.bottleneck.prevention import power, repair
 from softgeom.bottleneck.scanner import scan
+from softgeom.bottleneck.unargmaxable import bound_rank
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
 
 SQUARE, TRIANGLE = [[2, 2], [2, -2], [-2, 2], [-2, -2]], [[1, 0], [-0.5, 1], [-0.5, -1]]
@@ -31,8 +31,8 @@ def test_rank_bounds_contain_the_best_rank_of_a_dense_sample():
     layer = uniform_layer(40, 2, seed=1)
     X = np.random.default_rng(0).uniform(-100, 100, (20000, 2))
     Y = layer.logits(np.vstack([X, X / 100]))
-    captive = [f.index for f in scan(layer).findings if isinstance(f.evidence, Captors)]
-    for t in captive[::6]:
+    lost = [f.index for f in scan(layer).findings if isinstance(f.evidence, Captors)]
+    for t in lost[::6]:
         seen = int(1 + (np.delete(Y, t, axis=1) > Y[:, [t]]).sum(axis=1).min())
         assert bound_rank(layer, t).at_least <= seen
 

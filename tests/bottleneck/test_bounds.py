@@ -16,8 +16,8 @@ from softgeom.bottleneck.certifying import checker as checking
 from softgeom.bottleneck.certifying import hull
 from softgeom.bottleneck.certifying.checker import Checker, _to_float, wins
 from softgeom.bottleneck.certifying.hull import (
-    certify_captivity,
     certify_comparisons,
+    certify_unargmaxable,
     correction_bounds,
     identity_error,
     prove_comparisons,
@@ -148,7 +148,7 @@ def test_what_a_unit_does_not_hold_of_a_row_is_covered_beside_any_weight():
     """The class is ahead by 2^-995 x 1/4 at the right corner, and rows in their unit are equal."""
     W = [[2.0**60, 2.0**-1015], [2.0**60, 0.0], [2.0**60, 0.0]]
     layer, weights = SoftmaxLayer(W, [-0.75 * 2.0**-995, 0.0, 0.0]), np.array([1.0, 2.0**-100])
-    assert certify_captivity(layer, Box(2.0**20), 0, np.array([1, 2]), weights) > 0
+    assert certify_unargmaxable(layer, Box(2.0**20), 0, np.array([1, 2]), weights) > 0
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_set_that_no_unit_holds_is_taken_as_it_is():
     """A reach of 2^60 times 2^-60 in each of two comparisons, and a bias of -5."""
     features = Ellipsoid([2.0**60, 1.0], [0.0, 5e-324], radius=1.0)
     layer = SoftmaxLayer([[0.0, 0.0], [-(2.0**-60), 1.0], [-(2.0**-60), -1.0]], [-5.0, 0.0, 0.0])
-    bound = certify_captivity(layer, features, 0, np.array([1, 2]), np.array([0.5, 0.5]))
+    bound = certify_unargmaxable(layer, features, 0, np.array([1, 2]), np.array([0.5, 0.5]))
     assert -4 <= bound < -4 * (1 - 1e-8)
 
 
@@ -331,10 +331,10 @@ def test_an_equation_without_error_counts_where_any_entry_is_not_zero(monkeypatc
     monkeypatch.setattr(
         Unbounded, "equalities", lambda self, D, c: (D * 1, np.zeros((1, 2)), c, np.zeros(1))
     )
-    assert certify_captivity(layer, Unbounded(), 0, rivals, weights) == np.inf
+    assert certify_unargmaxable(layer, Unbounded(), 0, rivals, weights) == np.inf
     inside = SoftmaxLayer(layer.W * [[1], [1], [1], [-1]])
     weights[:] = 0.5 - 5e-10, 0.5, 5e-10
-    assert certify_captivity(inside, Unbounded(), 0, rivals, weights) <= 0
+    assert certify_unargmaxable(inside, Unbounded(), 0, rivals, weights) <= 0
 
 
 @pytest.mark.parametrize("power", [-60, -20, 0])
@@ -442,7 +442,7 @@ def test_a_column_that_underflows_after_a_normalisation_does_not_vanish(tiny, pr
         ([0.25, -0.25], Ellipsoid([1.0, tiny, tiny], centred=True)),
     ):
         layer = SoftmaxLayer([[0.0] * (len(row) + 1), [1.0, *row], [-1.0, *row]])
-        assert (certify_captivity(layer, features, 0, np.array([1, 2]), weights) <= 0) is proven
+        assert (certify_unargmaxable(layer, features, 0, np.array([1, 2]), weights) <= 0) is proven
 
 
 # ---- hull.py: what is no evidence, and what weighs nothing
@@ -453,7 +453,7 @@ def test_only_other_classes_of_the_layer_are_weighed():
     rivals, exactly = np.arange(1, 5), np.array(exact(weights))
 
     def bound(rivals, weights, t=0):
-        return certify_captivity(layer, Unbounded(), t, rivals, weights)
+        return certify_unargmaxable(layer, Unbounded(), t, rivals, weights)
 
     assert bound(rivals, weights) <= 0
     for more in (np.append(weights, 0.0), np.append(exactly, Fraction(0))):
@@ -545,7 +545,7 @@ def test_a_near_tie_is_one_beside_the_sizes_that_cancel():
         b[0] = np.nextafter(float(mean), -np.inf)
         layer = SoftmaxLayer(np.zeros((7, 2)), b)
         tried += system(layer, Box(1.0), weights).constant > 0
-        assert certify_captivity(layer, Box(1.0), 0, np.arange(1, 7), weights) <= 0
+        assert certify_unargmaxable(layer, Box(1.0), 0, np.arange(1, 7), weights) <= 0
     assert tried > 5, "no sum came out on the wrong side: nothing was tested"
 
 
@@ -553,7 +553,7 @@ def test_a_near_tie_is_one_beside_the_sizes_that_cancel():
 def test_a_tie_of_sizes_below_the_roundings_is_one(features):
     """Rows that differ by what a bound on underflow exceeds: fractions prove it."""
     layer = SoftmaxLayer([[1.0, 1e-300], [1.0, 0.0], [1.0, 2e-300]])
-    assert certify_captivity(layer, features, 0, np.arange(1, 3), np.ones(2)) == 0
+    assert certify_unargmaxable(layer, features, 0, np.arange(1, 3), np.ones(2)) == 0
 
 
 @pytest.mark.parametrize("rows", [1.0, 2.0**34])
@@ -864,7 +864,7 @@ def test_a_class_that_wins_by_a_hair_is_no_captive(W, b, features):
     layer, both = SoftmaxLayer(np.array(W, float), b), np.array([1, 2])
     halves, none = np.array([0.5, 0.5]), np.zeros(2, int)
     assert scan(layer, [0], features=features).evidence(0).verdict == "argmaxable"
-    assert certify_captivity(layer, features, 0, both, halves) > 0
+    assert certify_unargmaxable(layer, features, 0, both, halves) > 0
     assert not prove_comparisons(layer, features, none, both, halves, 0.0)
 
 
@@ -879,7 +879,7 @@ def test_entries_that_the_unit_takes_count_beside_a_large_shift():
     features = Ellipsoid([0.0, 2.0**-60 * (1 + 2 * U)], [2.0**1000, 0.0], radius=1.0)
     weights = np.array([1.0, 2.0**-9])
     assert scan(layer, [0], features=features).evidence(0).verdict == "argmaxable"
-    assert certify_captivity(layer, features, 0, np.array([1, 2]), weights) > 0
+    assert certify_unargmaxable(layer, features, 0, np.array([1, 2]), weights) > 0
 
 
 @pytest.mark.parametrize("centred", [False, True])

@@ -35,7 +35,7 @@ from softgeom.bottleneck.drawing.spatial import (
 from softgeom.layer import SoftmaxLayer
 
 # Classes 0, 1, 2 at the corners of a triangle, class 3 inside it: Figure 1 of the paper.
-IMPRISONED = [[4, 1], [-3, 3], [-1, -4], [0, 1]]
+INSIDE = [[4, 1], [-3, 3], [-1, -4], [0, 1]]
 
 
 def test_cutting_a_square():
@@ -92,10 +92,10 @@ def test_winners_without_bias_are_the_vertices_of_the_hull(seed):
 
 
 def test_a_bias_frees_the_imprisoned_class_and_equal_classes_tie():
-    assert set(argmax_cells(square(9), IMPRISONED)) == {0, 1, 2}
-    freed = argmax_cells(square(9), IMPRISONED, [0, 0, 0, 1])
-    assert set(freed) == {0, 1, 2, 3}
-    assert all(max(abs(x) for x in p) < 9 for p in freed[3])
+    assert set(argmax_cells(square(9), INSIDE)) == {0, 1, 2}
+    raised = argmax_cells(square(9), INSIDE, [0, 0, 0, 1])
+    assert set(raised) == {0, 1, 2, 3}
+    assert all(max(abs(x) for x in p) < 9 for p in raised[3])
     twins = [[1, 0], [1, 0], [0, 1]]
     assert ranking_cells(square(1), twins) == {}
     assert set(argmax_cells(square(1), twins)) == {2}
@@ -123,8 +123,8 @@ def test_crossings_of_three_classes_meet_in_one_point():
     ("window", "W", "message"),
     [
         (square(1), [[1, 2, 3], [4, 5, 6]], "only layers with two features"),
-        ([(0, 0), (0, 1), (1, 0)], IMPRISONED, "counter-clockwise"),
-        ([(0, 0), (1, 1), (2, 2)], IMPRISONED, "polygon with area"),
+        ([(0, 0), (0, 1), (1, 0)], INSIDE, "counter-clockwise"),
+        ([(0, 0), (1, 1), (2, 2)], INSIDE, "polygon with area"),
     ],
 )
 def test_bad_input_gets_one_sentence(window, W, message):

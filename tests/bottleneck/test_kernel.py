@@ -22,7 +22,7 @@ from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.ceilings import ceilings
 from softgeom.bottleneck.certifying import kernel
 from softgeom.bottleneck.certifying.checker import Checker, round_down, wins
-from softgeom.bottleneck.certifying.hull import TIGHT, certify_captivity, prove_comparisons
+from softgeom.bottleneck.certifying.hull import TIGHT, certify_unargmaxable, prove_comparisons
 from softgeom.bottleneck.certifying.kernel import (
     certify_answer,
     certify_evidence,
@@ -281,7 +281,7 @@ def test_a_point_that_no_float_holds_is_not_taken_for_the_nearest_one(rows, bias
 def test_a_captives_bound_is_the_dual_value(features):
     """A bias 1 below a copy's surrounding: the bound is the gap plus the support of v."""
     layer = SoftmaxLayer([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.1]], [0.0, 0.0, -1.0])
-    bound = certify_captivity(layer, features, 2, np.array([0, 1]), np.array([1.0, 1.0]))
+    bound = certify_unargmaxable(layer, features, 2, np.array([0, 1]), np.array([1.0, 1.0]))
     assert bound == pytest.approx(0.1 * 2.0 - 1.0, abs=1e-8)
 
 

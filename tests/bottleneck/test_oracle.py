@@ -12,7 +12,7 @@ from tiny_layers import FAMILIES, FEATURE_SETS, tiny_layer
 from wide_layers import padded
 
 from softgeom.bottleneck.certifying.checker import Checker, wins
-from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.certifying.hull import certify_unargmaxable
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.features import Box, Ellipsoid, Unbounded
@@ -71,7 +71,7 @@ def verdicts(W, b, region, unit: int = 1) -> list[str]:
 def test_biases_at_the_end_of_float64_prove_no_falsehood():
     """Their difference overflows, while rows and features make up for it: 2^1100 - 1.7e308 wins."""
     layer = SoftmaxLayer(np.array([[2.0**900], [0.0]]), np.array([-1.7e308, 1.7e308]))
-    assert certify_captivity(layer, Box(2.0**200), 0, np.array([1]), np.ones(1)) == np.inf
+    assert certify_unargmaxable(layer, Box(2.0**200), 0, np.array([1]), np.ones(1)) == np.inf
     found = scan(layer, features=Box(2.0**200))
     assert found.counts["argmaxable"] == 2
     assert found.verify()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from definition import dot
 
-from softgeom.bottleneck.certifying.hull import certify_captivity, has_slack
+from softgeom.bottleneck.certifying.hull import certify_unargmaxable, has_slack
 from softgeom.bottleneck.certifying.verdict import Captors, Finding
 from softgeom.bottleneck.proving.refine import make_exact, refine, solve_by_lifting
 from softgeom.bottleneck.scanner import scan
@@ -27,14 +27,14 @@ def mixed_layer(*, bias: bool = False) -> SoftmaxLayer:
     return SoftmaxLayer(W, b if bias else None)
 
 
-def captives(layer: SoftmaxLayer, features: FeatureSet) -> list[Finding]:
+def unargmaxable(layer: SoftmaxLayer, features: FeatureSet) -> list[Finding]:
     return [f for f in scan(layer, features=features).findings if isinstance(f.evidence, Captors)]
 
 
 @by_set
 def test_without_bias_captors_are_a_simplex_with_a_residual_at_rounding(features):
     layer = mixed_layer()
-    found = captives(layer, features)
+    found = unargmaxable(layer, features)
     assert len(found) >= 6
     for f in found:
         D = layer.W[f.index].astype(float) - layer.W[f.evidence.rivals].astype(float)
@@ -61,10 +61,10 @@ def test_thick_weights_become_thin_and_stay_a_proof():
 
 def test_room_is_left_as_it_is_and_lifting_solves_what_fractions_solve():
     layer = mixed_layer(bias=True)
-    f = next(f for f in captives(layer, Box(1.0)) if f.index >= 24)
+    f = next(f for f in unargmaxable(layer, Box(1.0)) if f.index >= 24)
     assert refine(layer, Box(1.0), f.index, f.evidence)[0] is f.evidence
     exact = np.array([Fraction(w) for w in f.evidence.weights.tolist()], dtype=object)
-    assert certify_captivity(layer, Box(1.0), f.index, f.evidence.rivals, exact) <= 0
+    assert certify_unargmaxable(layer, Box(1.0), f.index, f.evidence.rivals, exact) <= 0
     rng = np.random.default_rng(0)
     A = [[Fraction(int(v), 7) for v in row] for row in rng.integers(-99, 100, (9, 9))]
     x = [Fraction(int(p), int(q)) for p, q in rng.integers(1, 10**6, (9, 2)) - [500_000, 0]]
@@ -79,12 +79,12 @@ def test_room_is_left_as_it_is_and_lifting_solves_what_fractions_solve():
 @by_set
 def test_exact_weights_hold_to_the_last_bit(features):
     layer = mixed_layer()
-    f = captives(layer, features)[0]
+    f = unargmaxable(layer, features)[0]
     exact = make_exact(layer, features, f.index, f.evidence)
-    assert certify_captivity(layer, features, f.index, exact.rivals, exact.weights) == 0.0
+    assert certify_unargmaxable(layer, features, f.index, exact.rivals, exact.weights) == 0.0
     moved = exact.weights.copy()
     moved[0] += Fraction(1, 2**200)
-    assert certify_captivity(layer, features, f.index, exact.rivals, moved) == np.inf
+    assert certify_unargmaxable(layer, features, f.index, exact.rivals, moved) == np.inf
     np.testing.assert_allclose(
         exact.weights.astype(float), f.evidence.weights / f.evidence.weights.sum(), rtol=1e-6
     )

@@ -80,8 +80,8 @@ def test_negative_zero_is_zero():
 def test_planted_classes_and_only_those_are_captive():
     layer = hard_layer(3000, 96, planted=30, seed=3)
     found = scan(layer, np.union1d(np.arange(0, 3000, 10), np.arange(2970, 3000)))
-    captive = {f.index for f in found.findings if isinstance(f.evidence, Captors)}
-    assert set(range(2970, 3000)) <= captive
+    lost = {f.index for f in found.findings if isinstance(f.evidence, Captors)}
+    assert set(range(2970, 3000)) <= lost
     assert found.counts["undecided"] == 0
     assert found.verify()
 

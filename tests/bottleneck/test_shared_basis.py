@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from softgeom.bottleneck import routes, scanner
-from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.certifying.hull import certify_unargmaxable
 from softgeom.bottleneck.problem import Points, Problem, Proofs, make_problem
 from softgeom.bottleneck.proving import dual_simplex, shared_basis
 from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batch
@@ -82,7 +82,7 @@ def test_a_shared_basis_proves_the_dead_and_the_mixtures_with_few_captors(featur
     assert not points
     for t, (captors, bound) in proven.items():
         assert len(captors.rivals) <= layer.dimension + 1
-        alone = certify_captivity(layer, features, t, captors.rivals, captors.weights)
+        alone = certify_unargmaxable(layer, features, t, captors.rivals, captors.weights)
         assert 0 >= bound == pytest.approx(alone, rel=1e-6)
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgeom.bottleneck.certifying import slack
-from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.certifying.slack import certify_captives, slack_bounds
+from softgeom.bottleneck.certifying.hull import certify_unargmaxable
+from softgeom.bottleneck.certifying.slack import certify_each_unargmaxable, slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
@@ -79,7 +79,7 @@ def test_it_finds_the_room_that_one_at_a_time_finds(features):
     layer = SoftmaxLayer(W, np.append(np.zeros(60), rng.choice([-0.3, 0.2], 30)))
     captors = [Captors(np.arange(20), row * 2.0**40) for row in weights]
     expected = [
-        certify_captivity(layer, features, 60 + n, c.rivals, c.weights)
+        certify_unargmaxable(layer, features, 60 + n, c.rivals, c.weights)
         for n, c in enumerate(captors)
     ]
     found = slack_bounds(layer, features, range(60, 90), captors)
@@ -89,7 +89,8 @@ def test_it_finds_the_room_that_one_at_a_time_finds(features):
     np.testing.assert_allclose(found[low], np.array(expected)[low], rtol=1e-6)
     assert not (found[~low] <= 0).any()
     np.testing.assert_array_equal(
-        certify_captives(layer, features, range(60, 90), captors) <= 0, np.array(expected) <= 0
+        certify_each_unargmaxable(layer, features, range(60, 90), captors) <= 0,
+        np.array(expected) <= 0,
     )
 
 
@@ -108,9 +109,9 @@ def test_what_is_no_proof_and_what_has_no_room_is_left_open():
     assert (slack_bounds(layer, Box(5.0), [0] * len(bad), bad) == np.inf).all()
     good = Captors(two, np.ones(2))
     assert slack_bounds(layer, Box(5.0), [0], [good])[0] == pytest.approx(-1.0)
-    assert certify_captives(layer, Box(5.0), [0, 0], [good, bad[-1]]).tolist() == pytest.approx(
-        [-1.0, 0.0], abs=1.1
-    )
+    assert certify_each_unargmaxable(
+        layer, Box(5.0), [0, 0], [good, bad[-1]]
+    ).tolist() == pytest.approx([-1.0, 0.0], abs=1.1)
     assert slack_bounds(layer, Unbounded(), [0], [good])[0] == np.inf
     assert slack_bounds(layer, Box(1e60), [0], [good])[0] == np.inf
     assert slack_bounds(layer, Box(5.0), [], []).shape == (0,)
@@ -212,4 +213,4 @@ def test_sizes_at_the_ends_of_float64_are_left_to_one_class_at_a_time(rows, bias
     layer = SoftmaxLayer(np.array(rows)[:, None], biases)
     captors = [Captors(np.array([1, 2]), np.ones(2))]
     assert slack_bounds(layer, Box(1.0), [0], captors)[0] == np.inf
-    assert certify_captives(layer, Box(1.0), [0], captors)[0] < 0
+    assert certify_each_unargmaxable(layer, Box(1.0), [0], captors)[0] < 0

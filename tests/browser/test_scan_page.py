@@ -90,12 +90,12 @@ def test_a_dropped_layer_is_scanned_and_its_proofs_hold(
     assert headline == f"{never} of 60 classes can never be the one answer."
     rows = tab.locator("#rows tr")
     assert rows.count() == 60 - expected.counts["argmaxable"]
-    dead = [f.index for f in expected.findings if f.evidence.verdict == "unargmaxable"]
-    tab.get_by_label("Search by number").fill(f"word{dead[0]} ")
+    lost = [f.index for f in expected.findings if f.evidence.verdict == "unargmaxable"]
+    tab.get_by_label("Search by number").fill(f"word{lost[0]} ")
     assert rows.count() == 1
-    assert rows.first.locator("th").inner_text() == f"word{dead[0]} ({dead[0]})"
+    assert rows.first.locator("th").inner_text() == f"word{lost[0]} ({lost[0]})"
     lit = " ".join(tab.locator("#wall b").all_inner_texts()).split()
-    assert lit == [f"word{n}" for n in sorted(dead)]
+    assert lit == [f"word{n}" for n in sorted(lost)]
     _take_evidence(tab, tmp_path)
     assert verify_folder(tmp_path / "scan", layer).counts == expected.counts
     (tmp_path / "layer.npz").write_bytes(_downloaded(tab, "Download the layer"))
@@ -159,8 +159,8 @@ def test_the_form_asks_for_what_a_normalisation_has(address, open_tab, screensho
     headline = _scan(tab)
     layer = SoftmaxLayer(arrays["lm_head.weight"])
     features = Ellipsoid.layer_norm(arrays["ln_f.weight"], arrays["ln_f.bias"])
-    dead = scan(layer, features=features).counts["unargmaxable"]
-    assert headline == f"{dead} of 60 classes can never be the one answer."
+    lost = scan(layer, features=features).counts["unargmaxable"]
+    assert headline == f"{lost} of 60 classes can never be the one answer."
     _take_evidence(tab, tmp_path)
     assert verify_folder(tmp_path / "scan", layer).features == features.describe()
 

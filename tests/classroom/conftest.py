@@ -101,9 +101,9 @@ def _spoilers(name: str) -> list[str]:
         rng = np.random.default_rng(0)
         crowds = [SoftmaxLayer(rng.normal(size=(100, d))) for d in (2, 4, 8, 16)]
         counts = [scan(crowd, features=Unbounded()).counts["argmaxable"] for crowd in crowds]
-        dead = int(recorded.value("12_first_scan", "ppocr_imprisoned"))
+        lost = int(recorded.value("12_first_scan", "ppocr_unargmaxable"))
         crowd = len(winning.winners(winning.CROWD))
-        told = ["unargmaxable", "let D win", rf"\*\*{dead}\*\*", rf"\b{crowd}\b"]
+        told = ["unargmaxable", "let D win", rf"\*\*{lost}\*\*", rf"\b{crowd}\b"]
         return told + [rf"\s{count}\b" for count in counts]
     if name == "folding":
         coupling = folding.first_folding_coupling(folding.PAIR)
@@ -114,7 +114,7 @@ def _spoilers(name: str) -> list[str]:
         return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]
     if name == "asking":
         told = [f"{len(masks.freeing())} of 4 cases", f"{pairs.pairs_together()} pairs"]
-        told = [rf"\*\*{words}" for words in (*told, f"{masks._freed()[0]} can win")]
+        told = [rf"\*\*{words}" for words in (*told, f"{masks._can_win()[0]} can win")]
         return [*told, "argmaxable", r"\bma2\b"]
     found = check_theorem(leaders.START, np.eye(2), leaders.ALPHA)
     named = ", ".join(str(i + 1) for i in np.flatnonzero(found.leaders))

@@ -19,13 +19,13 @@ def test_the_lessons_tell_the_truth_about_their_layers():
     assert rankings.realised(rankings.LAYER.W, rankings.BIAS) == 18
     assert rankings.realised(rankings.FIVE.W) == 20
     assert rankings.realised(np.ones((3, 2))) == 0
-    assert winning.winners(winning.PRISON) == {"A", "B", "C"}
+    assert winning.winners(winning.TRIANGLE) == {"A", "B", "C"}
     assert winning.winners(winning.OWN_ROW) == set("ABCD")
     assert np.argmax(winning.OWN_ROW.logits(winning.OWN_ROW.W[3])) == 0
-    assert winning.captor_weights() @ winning.PRISON.W[:3] == pytest.approx(winning.PRISON.W[3])
-    roof = winning.captor_weights() @ winning.PRISON_BIAS
+    assert winning.captor_weights() @ winning.TRIANGLE.W[:3] == pytest.approx(winning.TRIANGLE.W[3])
+    roof = winning.captor_weights() @ winning.TRIANGLE_BIAS
     for above, wins in ((1e-6, True), (-1e-6, False)):
-        layer = SoftmaxLayer(winning.PRISON.W, [*winning.PRISON_BIAS, roof + above], "ABCD")
+        layer = SoftmaxLayer(winning.TRIANGLE.W, [*winning.TRIANGLE_BIAS, roof + above], "ABCD")
         assert ("D" in winning.winners(layer)) == wins
 
 
@@ -61,7 +61,7 @@ def test_which_rivals_free_and_imprison_and_the_largest_mask():
     for k in range(1, 5):
         for some in itertools.combinations(others, k):
             least = not wins(some) and all(wins([i for i in some if i != r]) for r in some)
-            assert masks.imprison("ABCDE"[i] for i in some) == least
+            assert masks.blocks_minimally("ABCDE"[i] for i in some) == least
     W, sizes = masks.VOCABULARY.W, []
     for k in range(1, 8):
         for some in itertools.combinations(range(7), k):

@@ -112,9 +112,9 @@ def test_explain_says_how_probable_a_class_can_become(npz, layer, told):
     # of a captive the lower of two bounds, its captors' and its own
     held = verdicts.index[verdicts == "unargmaxable"]
     apart = [(found.ceiling(t), float(sg.ceilings(layer, [t]).ceiling[0]), t) for t in held]
-    captors, own, captive = max(apart, key=lambda bounds: bounds[0] - bounds[1])
+    captors, own, lost = max(apart, key=lambda bounds: bounds[0] - bounds[1])
     assert own < captors
-    out = told("explain", npz, captive)
+    out = told("explain", npz, lost)
     assert f"probability never exceeds {up(100 * own)}% ({up(100 * captors)}% by" in out
 
 

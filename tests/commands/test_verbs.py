@@ -89,13 +89,13 @@ def test_json_alone_nothing_when_quiet_some_classes_and_measured_inputs(npz, tmp
 def test_exact_weights_on_request_are_stored_and_their_size_is_told(
     npz, layer, tmp_path, told, refused
 ):
-    captives = [f.index for f in scan(layer).findings if f.evidence.verdict == "unargmaxable"]
-    winner = next(t for t in range(40) if t not in captives)
+    lost = [f.index for f in scan(layer).findings if f.evidence.verdict == "unargmaxable"]
+    winner = next(t for t in range(40) if t not in lost)
     run = ["scan", npz, "--out", tmp_path / "out"]
-    said = told(*run, "--exact", f"t{captives[0]}", "--exact", captives[1])
+    said = told(*run, "--exact", f"t{lost[0]}", "--exact", lost[1])
     assert said.count("exact weights, ") == 2
     stored = load_scan(tmp_path / "out", layer)
-    for t, exact in zip(captives, [True, True, False], strict=False):
+    for t, exact in zip(lost, [True, True, False], strict=False):
         weights = stored.evidence(t).weights
         assert (weights.dtype == object) is exact
         if exact:
@@ -180,8 +180,8 @@ def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, told):
     changes = json.loads(told("diff", scanned, tmp_path / "b", "--json"))
     table = sg.read_verdicts(scanned / "verdicts.csv")
     lost = set(table.token[(table.verdict == "unargmaxable") & (table["class"] < 38)])
-    assert set(changes["lost, then freed"]) == lost
-    assert changes["lost in both"] == changes["free, then lost"] == []
+    assert set(changes["lost, then can win"]) == lost
+    assert changes["lost in both"] == changes["can win, then lost"] == []
     assert changes["new"] == ["new"]
 
 

@@ -168,12 +168,12 @@ def test_a_bad_layer_is_told_in_one_sentence(javascript, W, b, told):
 def test_guards_are_no_prisoners_where_corners_suffice(javascript):
     """Without a bias, corners of the hull imprison whoever is inside."""
     layers = [layer | {"b": None} for layer in _random_layers(seed=9, number=40)]
-    prisoners = 0
+    inside = 0
     for layer, seen in zip(layers, javascript("geometry", RUN, layers), strict=True):
         for verdict in seen["verdicts"]:
-            prisoners += len(verdict["rivals"]) > 0
+            inside += len(verdict["rivals"]) > 0
             assert all(seen["onHull"][i] for i in verdict["rivals"]), layer
-    assert prisoners > 20
+    assert inside > 20
 
 
 PAIRS = """

@@ -78,11 +78,11 @@ def undecided(dropped, tool, tmp_path):
         tool("check_evidence", tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
         ours = {f.index: f.evidence.verdict for f in scan(layer, features=features).findings}
         theirs = dict.fromkeys(ours, "argmaxable")
-        theirs |= {row["t"]: row["verdict"] for row in found["dead"]}
+        theirs |= {row["t"]: row["verdict"] for row in found["lost"]}
         assert {t: (v, ours[t]) for t, v in theirs.items() if v not in ("undecided", ours[t])} == {}
         if not isinstance(features, Unbounded):  # there the library moves the weights first
             bounds = Certifier(layer, features)
-            for row in found["dead"]:
+            for row in found["lost"]:
                 if row["verdict"] == "unargmaxable":
                     assert len(row["captors"]) == row["of"]  # all are listed
                     rivals = [int(captor["token"]) for captor in row["captors"]]

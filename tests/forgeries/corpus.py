@@ -238,7 +238,7 @@ def one_ulp_above(evidence: Evidence) -> None:
     evidence.put(claims)
 
 
-def captives(evidence: Evidence) -> None:
+def unargmaxable(evidence: Evidence) -> None:
     """The captives alone, whose weights claim no more than that."""
     claims = [claim | {"margins": 0.0} for claim in evidence.claims() if claim["kinds"] == 2]
     evidence.put(claims)
@@ -455,7 +455,7 @@ def _open(evidence: Evidence, expert: int) -> None:
     evidence.head["expert_methods"] = [*evidence.head["expert_methods"][:expert], "said"]
 
 
-def _one_prison(evidence: Evidence) -> None:
+def _one_blocking_set(evidence: Evidence) -> None:
     """Of expert 0's prisons the first alone."""
     claims = evidence.claims()
     del claims[1 : evidence.arrays["expert_counts"][0]]
@@ -638,8 +638,8 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a narrower box": features(high=0.125, low=-0.125),
         "swapped bounds": features(high=-1.0, low=5.0),
         "a box of one point": features(high=-1.0),
-        "captives of a box of one point": both(captives, features(high=-1.0)),
-        "captives of a box turned over": both(captives, features(high=-1.0, low=5.0)),
+        "captives of a box of one point": both(unargmaxable, features(high=-1.0)),
+        "captives of a box turned over": both(unargmaxable, features(high=-1.0, low=5.0)),
         "a bound too many": features(high=[5.0] * 4),
         "a bound too few": features(high=[5.0] * 2),
         "bounds of no coordinates": features(high=[], low=[]),
@@ -790,7 +790,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
     "layernorm": {
         "a gain too many": lambda e: e.head["features"]["gain"].append((1.0).hex()),
         "captives under gains and shifts too many": lambda e: (
-            captives(e),
+            unargmaxable(e),
             [e.head["features"][name].append((1.0).hex()) for name in ("gain", "bias")],
         ),
         "a gain too few": lambda e: e.head["features"]["gain"].pop(),
@@ -883,7 +883,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
     },
     "experts": {
         "one block and its rest": lambda e: _expert(e, 6, [[6]], 1, [[6, 0, 1.0], [6, 1, 7.0]]),
-        "one prison where two are needed": _one_prison,
+        "one prison where two are needed": _one_blocking_set,
         "an impossible expert called possible": entry("expert_verdicts", 0, 0),
         "a possible expert called impossible": entry("expert_verdicts", 1, 1),
         "another expert's prisons": _other_expert,

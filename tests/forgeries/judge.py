@@ -189,7 +189,7 @@ def _follows(judge: Judge, k: int, expert: int, verdict: int, group: list[dict[s
         z = judge.point(group[0])
         return judge.contains(z) and sum(judge._at(z, i, expert) >= 0 for i in others) < k
     if verdict == 1:
-        prisons = [set(claim["order"][1]) for claim in group if claim["order"][0] == [expert]]
+        blocking = [set(claim["order"][1]) for claim in group if claim["order"][0] == [expert]]
         choices = itertools.combinations(others, min(k - 1, len(others)))
-        return all(any(p.isdisjoint(ahead) for p in prisons) for ahead in choices)
+        return all(any(p.isdisjoint(ahead) for p in blocking) for ahead in choices)
     return True

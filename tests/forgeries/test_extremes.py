@@ -12,7 +12,7 @@ import pytest
 from judge import Judge
 
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.hull import certify_captivity, exact_comparisons
+from softgeom.bottleneck.certifying.hull import certify_unargmaxable, exact_comparisons
 from softgeom.bottleneck.certifying.partial import PartialLook
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
@@ -54,7 +54,7 @@ def test_what_is_proven_at_the_ends_of_float64_is_true(seed: int) -> None:
         layer, features = SoftmaxLayer(W, b), some_set(r, d, sizes)
         weights, rivals = np.array([r.choice(WEIGHTS) for _ in range(k)]), np.arange(1, k + 1)
         with np.errstate(all="ignore"):
-            bounds = certify_captivity(layer, features, 0, rivals, weights)
+            bounds = certify_unargmaxable(layer, features, 0, rivals, weights)
             more = slack_bounds(layer, features, [0], [Captors(rivals, weights)])
         for bound in (bounds, float(more[0])):
             if bound <= 0:

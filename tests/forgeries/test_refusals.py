@@ -22,7 +22,7 @@ from softgeom.bottleneck.certifying import evidence_file
 LAYER = ("W or b is misshapen", "W and b alone", "holds no floats", "a NaN or an infinite")
 AGAIN = ("no radius", "not finite", "at a point is not", "a bound is none", "twin")
 APART = {
-    "sceptic": (*LAYER, "may meet the prisons"),
+    "sceptic": (*LAYER, "may meet the blocking sets"),
     "load": ("where {size} belong", "it holds ", *AGAIN),
 }
 MINUTES = "fractions: a true fraction of a million digits"  # to reduce

@@ -61,14 +61,12 @@ def enumerate_verdicts(W: Integers, b: Integers, region: Region, *, unit: int = 
     beaten = (same & (c < 0)).any(axis=1)
     tied = (same & (c == 0)).any(axis=1) & ~beaten
     if region[0] == "ball":
-        captive, margins = _captive_in_ball(D, c, region[1] * unit**2), [None] * len(W)
+        never, margins = _unargmaxable_in_ball(D, c, region[1] * unit**2), [None] * len(W)
     else:
         least = _least(D, c, region, unit)
-        captive = np.array([value is not None and value <= 0 for value in least])
+        never = np.array([value is not None and value <= 0 for value in least])
         margins = least if region[0] == "box" else [None] * len(W)  # type: ignore[assignment]
-    names = np.where(
-        beaten | (captive & ~tied), "unargmaxable", np.where(tied, "tied", "argmaxable")
-    )
+    names = np.where(beaten | (never & ~tied), "unargmaxable", np.where(tied, "tied", "argmaxable"))
     return [Truth(name, margin) for name, margin in zip(names.tolist(), margins, strict=True)]
 
 
@@ -163,10 +161,10 @@ def _minors(D: Integers) -> Iterator[Integers]:
         yield minors
 
 
-def _captive_in_ball(D: Integers, c: Integers, square: Fraction) -> NDArray[np.bool_]:
+def _unargmaxable_in_ball(D: Integers, c: Integers, square: Fraction) -> NDArray[np.bool_]:
     """Which classes (C,) win nowhere in the ball ``||z||^2 <= square``; c counts what z counts."""
-    captive = np.array([value is not None and value <= 0 for value in _least(D, c, ("unbounded",))])
-    open_ = np.flatnonzero(~captive & (c <= 0).any(axis=1))  # elsewhere the origin wins
+    never = np.array([value is not None and value <= 0 for value in _least(D, c, ("unbounded",))])
+    open_ = np.flatnonzero(~never & (c <= 0).any(axis=1))  # elsewhere the origin wins
     while_open = set(open_.tolist())
     D, h = D.astype(object), -c
     for s in range(1, min(D.shape[1:]) + 1):
@@ -187,11 +185,9 @@ def _captive_in_ball(D: Integers, c: Integers, square: Fraction) -> NDArray[np.b
             z = multipliers @ B[n, m].astype(object)  # the point, times the determinant
             if t in while_open and (D[t] @ z >= scale * h[t].astype(object)).all():
                 while_open.remove(t)
-                captive[t] = (
-                    Fraction(int(multipliers @ right[n, m].astype(object)), scale) >= square
-                )
+                never[t] = Fraction(int(multipliers @ right[n, m].astype(object)), scale) >= square
     assert not while_open, "a non-empty polyhedron has a nearest point"
-    return captive
+    return never
 
 
 def _adjugate(G: Integers) -> tuple[Integers, Integers]:

@@ -16,7 +16,7 @@ from definition import exact_margin
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.checker import Checker, wins
-from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.certifying.hull import certify_unargmaxable
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors, Witness
 from softgeom.bottleneck.proving.exact import decide_exactly
@@ -57,7 +57,7 @@ def false_proofs(attempts: int, seed: int) -> int:
         layer, features, weights = near_tie(rng)
         t, rivals = layer.classes - 1, np.arange(layer.classes - 1)
         bounds = (
-            certify_captivity(layer, features, t, rivals, weights),
+            certify_unargmaxable(layer, features, t, rivals, weights),
             slack_bounds(layer, features, [t], [Captors(rivals, weights)])[0],
         )
         if min(bounds) <= 0:

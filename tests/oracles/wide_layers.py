@@ -21,7 +21,7 @@ from softgeom.layer import SoftmaxLayer
 
 Row = tuple[Fraction, ...]
 DENOMINATORS = (2, 4, 16, 64)
-CAPTIVE = Truth("unargmaxable", None)
+UNARGMAXABLE = Truth("unargmaxable", None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class WideLayer:
     def truths(self) -> list[Truth]:
         """The verdict on each class; margins are upper bounds on those of winners."""
         known = self.tiny.truths()
-        return [known[i] if i < len(known) else CAPTIVE for i in self.order.tolist()]
+        return [known[i] if i < len(known) else UNARGMAXABLE for i in self.order.tolist()]
 
 
 def padded(rng: np.random.Generator, tiny: TinyLayer, classes: int) -> WideLayer | None:

@@ -51,8 +51,8 @@ def cases() -> Iterator[Case]:
 def _layer() -> dict[str, np.ndarray]:
     """Twelve classes that can win, one that cannot, and a twin of the third."""
     W, b = hostile_files.W, hostile_files.B
-    captive = (W[0] + W[1]) / 2
-    return {"W": np.stack([*W, captive, W[2]]), "b": np.array([*b, min(b[0], b[1]) - 1, b[2]])}
+    mean = (W[0] + W[1]) / 2
+    return {"W": np.stack([*W, mean, W[2]]), "b": np.array([*b, min(b[0], b[1]) - 1, b[2]])}
 
 
 def good(place: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """Which classes can never win, with proofs, and which rankings a low-rank softmax can realise."""
 
 from softgeom.bottleneck.arithmetic import survives
-from softgeom.bottleneck.captives import RankBounds, bound_rank, smallest_shift
 from softgeom.bottleneck.certifying.verdict import (
     Captors,
     Evidence,
@@ -16,6 +15,7 @@ from softgeom.bottleneck.paper001 import braid_reflect
 from softgeom.bottleneck.prevention import repair
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
+from softgeom.bottleneck.unargmaxable import RankBounds, bound_rank, smallest_shift
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 __all__ = [

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softgeom.arrays import Array, Floats, Ints
-from softgeom.bottleneck.certifying.slack import certify_captives
+from softgeom.bottleneck.certifying.slack import certify_each_unargmaxable
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
@@ -72,7 +72,7 @@ def round_inwards(low: Floats, high: Floats, dtype: Any) -> tuple[Array, Array]:
 def proofs_of(problem: Problem, captors: dict[int, Captors]) -> Proofs:
     """Those captors that prove what they are to, each with the bound <= 0 that it certifies."""
     few = list(captors.values())
-    bounds = certify_captives(problem.layer, problem.features, list(captors), few).tolist()
+    bounds = certify_each_unargmaxable(problem.layer, problem.features, list(captors), few).tolist()
     found = zip(captors.items(), bounds, strict=True)
     return {t: (some, bound) for (t, some), bound in found if bound <= 0}
 

@@ -304,11 +304,11 @@ def _decide(task: _Task, classes: Ints, start: Start) -> list[Finding]:
 
 def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
     """The findings with weights that anyone can check, where those hold up to a residual."""
-    captives = [n for n, found in enumerate(findings) if isinstance(found.evidence, Captors)]
-    classes = [findings[n].index for n in captives]
-    captors = [cast(Captors, findings[n].evidence) for n in captives]
+    proven = [n for n, found in enumerate(findings) if isinstance(found.evidence, Captors)]
+    classes = [findings[n].index for n in proven]
+    captors = [cast(Captors, findings[n].evidence) for n in proven]
     bounds = slack_bounds(task.layer, task.features, classes, captors)
-    for n, few, bound in zip(captives, captors, bounds.tolist(), strict=True):
+    for n, few, bound in zip(proven, captors, bounds.tolist(), strict=True):
         found = findings[n]
         if not bound <= 0:
             with surviving("refining weights", [found.index]):  # those that are there prove it too

@@ -60,8 +60,8 @@ def compare(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, list[str]]:
     gone, new = [t for t in before if t not in after], [t for t in after if t not in before]
     return {
         "lost in both": [t for t in both if t in was & now],
-        "lost, then freed": [t for t in both if t in was - now],
-        "free, then lost": [t for t in both if t in now - was],
+        "lost, then can win": [t for t in both if t in was - now],
+        "can win, then lost": [t for t in both if t in now - was],
         "lost and removed": [t for t in gone if t in was],
         "removed": [t for t in gone if t not in was],
         "new and lost": [t for t in new if t in now],

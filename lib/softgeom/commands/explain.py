@@ -8,13 +8,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from softgeom.bottleneck.captives import bound_rank, heaviest_captors, smallest_shift
 from softgeom.bottleneck.ceilings import ceilings
 from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Witness
 from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
+from softgeom.bottleneck.unargmaxable import bound_rank, heaviest_captors, smallest_shift
 from softgeom.bottleneck.verdict_table import at_least, down, escape_token, up
 from softgeom.bottleneck.widening import turning_bounds, widen
 from softgeom.commands import options as asked

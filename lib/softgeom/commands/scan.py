@@ -168,8 +168,8 @@ def _tell_of_smaller(options: argparse.Namespace, head: Head, classes: Any) -> N
 
 
 def _examples(found: Scan) -> str:
-    captives = (f.index for f in found.findings if f.evidence.verdict == "unargmaxable")
-    lost = [found.layer.token(t) for t in captives]
+    unargmaxable = (f.index for f in found.findings if f.evidence.verdict == "unargmaxable")
+    lost = [found.layer.token(t) for t in unargmaxable]
     shown = [escape_token(token) if token.strip() else repr(token) for token in lost[:_EXAMPLES]]
     return " ".join(shown) + (" ..." if len(lost) > _EXAMPLES else "")
 

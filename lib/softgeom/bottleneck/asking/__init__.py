@@ -4,7 +4,7 @@ from softgeom.bottleneck.asking.ask import Answers, ask, ask_rankings
 from softgeom.bottleneck.asking.candidates import BlockingSet, ask_among, find_blocking_set
 from softgeom.bottleneck.asking.experts import Chosen, Router, ask_experts
 from softgeom.bottleneck.asking.label_sets import ask_label_sets, fourier_layer, with_threshold
-from softgeom.bottleneck.asking.mixtures import freed_pair, mixture, survives_mixing
+from softgeom.bottleneck.asking.mixtures import mixed_pair, mixture, survives_mixing
 from softgeom.bottleneck.asking.retrieval import (
     ask_together,
     largest_safe_set,
@@ -20,6 +20,6 @@ __all__ = [
     "Answer", "Answers", "BlockingSet", "Checker", "Chosen", "Comparisons", "Order", "Router",
     "ask", "ask_among", "ask_experts", "ask_label_sets", "ask_rankings",
     "ask_together", "find_blocking_set", "fourier_layer",
-    "freed_pair", "largest_safe_set", "make_index", "mixture", "moment_index", "never_first",
+    "largest_safe_set", "make_index", "mixed_pair", "mixture", "moment_index", "never_first",
     "survives_mixing", "with_threshold",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ W and b. It frees no captive:
 So candidates, scans of a whole layer, and documents that are never first stay what they are; equal
 components show the converse. *Other orders are outside*: ``A > B`` with several classes above (a
 k-set, a ranking, an expert among the top k) compares products of probabilities, and a mixture of
-two peaks, one a class of A, puts all of A above B. `freed_pair` is a layer in which that happens.
+two peaks, one a class of A, puts all of A above B. `mixed_pair` is a layer in which that happens.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def mixture(layer: SoftmaxLayer, X: ArrayLike, priors: ArrayLike) -> Floats:
     )
 
 
-def freed_pair() -> tuple[SoftmaxLayer, Order, Array, Array]:
+def mixed_pair() -> tuple[SoftmaxLayer, Order, Array, Array]:
     """A layer, an order that one softmax cannot obey, and components (2, d) with priors (2,) whose
     mixture obeys it.
 

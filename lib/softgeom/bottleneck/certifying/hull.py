@@ -52,7 +52,7 @@ LOOSE, TIGHT = 1e-9, 1e-10
 COMFORT = 40
 
 
-def certify_captivity(
+def certify_unargmaxable(
     layer: SoftmaxLayer,
     features: FeatureSet,
     t: int,

@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from softgeom.bottleneck.certifying.checker import POSITIVE, Checker, wins
-from softgeom.bottleneck.certifying.hull import TIGHT, certify_captivity, prove_comparisons
+from softgeom.bottleneck.certifying.hull import TIGHT, certify_unargmaxable, prove_comparisons
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.partial import PartialLook, certify_by, partial_look
 from softgeom.bottleneck.certifying.slack import slack_bounds
@@ -73,7 +73,7 @@ def certify_evidence(
                 return margin
         raise EvidenceError(f"{named}: the witness does not certainly win inside the feature set.")
     if isinstance(evidence, Captors):
-        bound = certify_captivity(layer, features, t, evidence.rivals, evidence.weights)
+        bound = certify_unargmaxable(layer, features, t, evidence.rivals, evidence.weights)
         if not bound <= 0:
             raise EvidenceError(f"{named}: the weights do not prove that it can never win.")
         return bound

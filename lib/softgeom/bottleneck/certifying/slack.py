@@ -24,7 +24,7 @@ from softgeom.bottleneck.certifying.hull import (
     COMFORT,
     LOOSE,
     are_weights,
-    certify_captivity,
+    certify_unargmaxable,
     divide_up,
 )
 from softgeom.bottleneck.certifying.verdict import Captors
@@ -35,15 +35,15 @@ DENSE = 0.05  # share of weights above which a dense product is quicker than a s
 TOGETHER = 512  # classes of one product: their captors' rows are widened to float64
 
 
-def certify_captives(
+def certify_each_unargmaxable(
     layer: SoftmaxLayer, features: FeatureSet, classes: Sequence[int], captors: Sequence[Captors]
 ) -> NDArray[np.float64]:
-    """``certify_captivity`` for many classes: upper bounds (n,) on their best margins; inf where
+    """``certify_unargmaxable`` for many classes: upper bounds (n,) on their best margins; inf where
     nothing is proven.
     """
     bounds = slack_bounds(layer, features, classes, captors)
     for n in np.flatnonzero(np.isinf(bounds)).tolist():
-        bounds[n] = certify_captivity(
+        bounds[n] = certify_unargmaxable(
             layer, features, int(classes[n]), captors[n].rivals, captors[n].weights
         )
     return bounds
@@ -60,7 +60,7 @@ def slack_bounds(
     nothing.
 
     Fractions, weights that are none, and sizes at the ends of float64 are left to
-    ``certify_captivity``.
+    ``certify_unargmaxable``.
     """
     bounds = np.full(len(classes), np.inf)
     if abs(exponent(features.extent)) > COMFORT:

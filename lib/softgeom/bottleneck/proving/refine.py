@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying import hull
-from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
+from softgeom.bottleneck.certifying.hull import certify_unargmaxable, exact_row
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.proving.lp import CORRECTIONS
 from softgeom.layer import FeatureSet, SoftmaxLayer
@@ -44,10 +44,10 @@ def refine(
     if captors.weights.dtype != object and not hull.has_slack(*given):
         finer = _finer(layer, features, t, captors)
         if finer is not None:
-            bound = certify_captivity(layer, features, t, finer.rivals, finer.weights)
+            bound = certify_unargmaxable(layer, features, t, finer.rivals, finer.weights)
             if bound <= 0:
                 return finer, bound
-    return captors, certify_captivity(*given)
+    return captors, certify_unargmaxable(*given)
 
 
 def _finer(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors) -> Captors | None:
@@ -103,7 +103,7 @@ def make_exact(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Capto
         )
     solution = solve_by_lifting(A, [Fraction(0)] * len(K) + [Fraction(1)])
     exact = Captors(finer.rivals, np.array(solution, dtype=object))
-    bound = certify_captivity(layer, features, t, exact.rivals, exact.weights)
+    bound = certify_unargmaxable(layer, features, t, exact.rivals, exact.weights)
     if min(solution) < 0 or not bound <= 0:
         raise ValueError(f"Class {t}: the rational weights of these captors prove nothing.")
     return exact

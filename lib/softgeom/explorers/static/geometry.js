@@ -59,10 +59,10 @@ function tightestCaptors(layer, t, inside) {
     const excess = kept.reduce((sum, [i, weight]) => sum + weight * points[i][2], -points[t][2]);
     const least = Math.min(...kept.map(([, weight]) => weight));
     const [rivals, weights] = [0, 1].map((column) => kept.map((pair) => pair[column]));
-    const prisoners = rivals.filter((i) => inside[i]).length;
-    const better = !best ? 1 : excess > best.excess + 1e-12 ? 1 : excess < best.excess - 1e-12 ? -1 : best.prisoners - prisoners;
+    const inner = rivals.filter((i) => inside[i]).length;
+    const better = !best ? 1 : excess > best.excess + 1e-12 ? 1 : excess < best.excess - 1e-12 ? -1 : best.inner - inner;
     if (better > 0 || (better === 0 && least > best.least))
-      best = { rivals, weights, excess: Math.max(excess, 0), prisoners, least };
+      best = { rivals, weights, excess: Math.max(excess, 0), inner, least };
   };
   for (let i = 0; i < classes; i++) {
     if (i === t) continue;

@@ -126,19 +126,19 @@ const JUDGES = {
     if (logits[3] < best) return say("witness", { first: "ABCD"[logits.indexOf(best)], behind: best - logits[3] });
     return logits.filter((y) => y === best).length > 1 ? say("witness tie") : null;
   },
-  "winning-3"(weights, { prison }, say) {
+  "winning-3"(weights, { triangle }, say) {
     const total = dot(weights, [1, 1, 1]);
     if (Math.min(...weights) < 0) return say("weights negative");
     if (!near(total, 1)) return say("weights sum", { total });
-    const [u, v] = [0, 1].map((axis) => dot(weights, prison.map((row) => row[axis])));
-    const miss = Math.max(Math.abs(u - prison[3][0]), Math.abs(v - prison[3][1]));
+    const [u, v] = [0, 1].map((axis) => dot(weights, triangle.map((row) => row[axis])));
+    const miss = Math.max(Math.abs(u - triangle[3][0]), Math.abs(v - triangle[3][1]));
     return miss > 1e-3 ? say("weights miss", { u, v }) : miss > 1e-12 || total !== 1 ? say("weights near") : null;
   },
-  "winning-4"(bias, { prison, biases, roof }, say, tools) {
+  "winning-4"(bias, { triangle, biases, roof }, say, tools) {
     if (near(bias, roof)) return null;
     if (near(bias, Math.max(...biases))) return say("bias best");
     if (near(bias, dot(biases, [1, 1, 1]) / 3)) return say("bias mean");
-    return say(losers(tools, prison, [...biases, bias], "ABCD").includes("D") ? "bias less" : "bias more");
+    return say(losers(tools, triangle, [...biases, bias], "ABCD").includes("D") ? "bias less" : "bias more");
   },
   "winning-5"(b, { seven }, say, tools) {
     const stuck = losers(tools, seven, b, "ABCDEFG");

@@ -35,7 +35,7 @@ export async function scanFolder({ layer, findings, stored, set, tokens, about }
 
 async function evidenceFiles(layer, decided, radii, identity, set) {
   const of = (verdict) => decided.filter((f) => f.verdict === verdict);
-  const [winners, captives] = [of("argmaxable"), of("unargmaxable")];
+  const [winners, unargmaxable] = [of("argmaxable"), of("unargmaxable")];
   const points = new Float64Array(winners.length * layer.d);
   winners.forEach(({ z }, n) => z.forEach((value, k) => (points[n * layer.d + k] = value / layer.unit)));
   const head = {
@@ -49,7 +49,7 @@ async function evidenceFiles(layer, decided, radii, identity, set) {
     exact_weights: [],
     sections: [],
   };
-  const proofs = captives.map(inOrder);
+  const proofs = unargmaxable.map(inOrder);
   const longs = (values) => npy("<i8", [values.length], BigInt64Array.from(values, BigInt));
   const doubles = (values) => npy("<f8", [values.length], Float64Array.from(values));
   const arrays = {

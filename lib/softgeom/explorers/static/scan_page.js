@@ -149,7 +149,7 @@ export function scanPage(code, example, called) {
     say("Cancelled.");
   }
 
-  function show({ counts, dead, classes, features, seconds, wall, named }) {
+  function show({ counts, lost, classes, features, seconds, wall, named }) {
     const never = counts.unargmaxable + counts.tied;
     const numbers = (n) => n.toLocaleString("en");
     at("headline").textContent = never
@@ -164,18 +164,18 @@ export function scanPage(code, example, called) {
     );
     at("took").textContent = `${numbers(classes)} classes over ${numbers(features)} features in ${seconds.toFixed(1)} s.`;
     draw(wall);
-    at("list").hidden = !dead.length;
+    at("list").hidden = !lost.length;
     at("filter").value = "";
-    list(dead, named);
-    at("filter").oninput = () => list(dead, named);
+    list(lost, named);
+    at("filter").oninput = () => list(lost, named);
     at("found").hidden = false;
     say(at("headline").textContent);
     at("headline").focus();
   }
 
-  function list(dead, named, most = ROWS) {
+  function list(lost, named, most = ROWS) {
     const asked = at("filter").value.trim().toLowerCase();
-    const fit = dead.filter(({ t, token, verdict }) => !asked || `${t} ${token} ${verdict}`.toLowerCase().includes(asked));
+    const fit = lost.filter(({ t, token, verdict }) => !asked || `${t} ${token} ${verdict}`.toLowerCase().includes(asked));
     at("rows").replaceChildren(
       ...fit.slice(0, most).map(({ t, token, verdict, ceiling, captors, of }) => {
         const row = document.createElement("tr");
@@ -187,9 +187,9 @@ export function scanPage(code, example, called) {
         return row;
       }),
     );
-    at("matching").textContent = `${fit.length.toLocaleString("en")} of ${dead.length.toLocaleString("en")} classes${fit.length > most ? `, the first ${most} are shown` : ""}.`;
+    at("matching").textContent = `${fit.length.toLocaleString("en")} of ${lost.length.toLocaleString("en")} classes${fit.length > most ? `, the first ${most} are shown` : ""}.`;
     at("more").hidden = fit.length <= most;
-    at("more").onclick = () => list(dead, named, most * 10);
+    at("more").onclick = () => list(lost, named, most * 10);
   }
 
   /** Every class by its name, those that are not proven to win lit. */

@@ -68,10 +68,10 @@ export function summaryOf(layer, findings, tokens) {
   const name = (t) => (tokens ? tokens[t] : String(t));
   const counts = { argmaxable: 0, unargmaxable: 0, tied: 0, undecided: 0 };
   for (const { verdict } of findings) counts[verdict]++;
-  const dead = findings
+  const lost = findings
     .filter(({ verdict }) => verdict !== "argmaxable")
     .map((one) => ({ t: one.t, token: name(one.t), verdict: one.verdict, margin: one.margin, ceiling: ceilingOf(one), captors: captorsOf(one, name), of: one.rivals?.length ?? 0 }));
-  return { counts, dead, classes: layer.classes, features: layer.d, named: tokens !== null, wall: findings.map(({ t, verdict }) => [name(t), verdict !== "argmaxable"]) };
+  return { counts, lost, classes: layer.classes, features: layer.d, named: tokens !== null, wall: findings.map(({ t, verdict }) => [name(t), verdict !== "argmaxable"]) };
 }
 
 /** What the probability of a class stays below at every input: its captors' weights l prove 1 / (1 + exp(H(l) - margin)), H their entropy in nats

@@ -55,16 +55,16 @@ def heaviest_captors(scan: Scan, index: int, count: int | None = None) -> tuple[
     return evidence.rivals[order], weights[order] / weights.sum()
 
 
-def captive_table(scan: Scan, named: int = 3) -> pd.DataFrame:
+def unargmaxable_table(scan: Scan, named: int = 3) -> pd.DataFrame:
     """One row per unargmaxable class, deepest first; captors counted, the heaviest named."""
     verdicts = scan.table
-    captive = verdicts[verdicts.verdict == "unargmaxable"].sort_values("margin")
+    lost = verdicts[verdicts.verdict == "unargmaxable"].sort_values("margin")
     rows = []
-    for index, token, margin in zip(captive["class"], captive.token, captive.margin, strict=True):
+    for index, token, margin in zip(lost["class"], lost.token, lost.margin, strict=True):
         rivals, shares = heaviest_captors(scan, index, named)
         names = [f"{scan.layer.token(int(r))} {s:.0%}" for r, s in zip(rivals, shares, strict=True)]
-        held = ", ".join(names)
-        rows.append((index, token, margin, len(scan.evidence(index).rivals), held))  # type: ignore[union-attr]
+        heaviest = ", ".join(names)
+        rows.append((index, token, margin, len(scan.evidence(index).rivals), heaviest))  # type: ignore[union-attr]
     return pd.DataFrame(rows, columns=["class", "token", "certified_margin", "captors", "heaviest"])
 
 
@@ -152,8 +152,8 @@ def _best_margin(scan: Scan, index: int) -> tuple[float, Captors]:
         x, margin, weights = programme.solve()
         lead = _lead(layer, index, x)
         if lead.min() >= margin - TOLERANCE:
-            held, best = weights > 0, float(np.ldexp(margin, units.margins))
-            return best, Captors(programme.rivals[held], weights[held])
+            used, best = weights > 0, float(np.ldexp(margin, units.margins))
+            return best, Captors(programme.rivals[used], weights[used])
         fresh = np.argsort(lead)[:_FRESH]
     raise RuntimeError(f"class {index}: the working set did not close in {_ROUNDS} rounds.")
 
