@@ -44,25 +44,6 @@ def test_a_set_survives_json_to_the_last_bit(features):
     assert FeatureSet.from_json(json.loads(json.dumps(features.to_json()))) == features
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        [],
-        {},
-        {"set": "cube"},
-        {"set": ["box"]},
-        {"set": "box", "low": "0x1p0"},
-        {"set": "ball", "radius": "one"},
-        {"set": "ball", "radius": "-0x1p0"},
-        {"set": "ball", "radius": "0x1p5000"},
-        {"set": "ellipsoid", "gain": ["0x1p0"], "bias": ["0x0p0"], "radius": "0x1p0", "centred": 1},
-    ],
-)
-def test_what_is_no_set_is_refused_in_a_sentence(stored):
-    with pytest.raises(ValueError, match=r"^[^\n]+$"):
-        FeatureSet.from_json(stored)
-
-
 @ids
 @given(seed=st.integers(0, 10**6), power=st.sampled_from([0, 0, -900, -500, 500, 900]))
 @settings(max_examples=20)

@@ -42,13 +42,6 @@ def test_bad_layers_are_told_apart(W, b, tokens, message):
         SoftmaxLayer(W, b, tokens)
 
 
-def test_a_layer_is_itself_and_nobody_changes_it():
-    layer = SoftmaxLayer(np.eye(2))
-    assert len({layer, SoftmaxLayer(np.eye(2))}) == 2
-    with pytest.raises(AttributeError):
-        layer.W = np.eye(3)
-
-
 @pytest.mark.parametrize("row", [4095, 4096, 4097, 4999])
 def test_first_bad_entry_is_found_in_every_block(row):
     W = np.zeros((5000, 1))

@@ -18,11 +18,6 @@ from softgeom.parallel import KEPT_BYTES, MALLOC, LostWorkerError, available_cor
 JOBS = [(n, 10) for n in range(5)]
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_results_keep_the_order_of_the_jobs(backend):
-    assert run_blocks(operator.mul, JOBS, n_jobs=2, backend=backend) == [0, 10, 20, 30, 40]
-
-
 def test_workers_leave_interrupts_to_the_parent():
     found = run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky")
     assert found == [signal.SIG_IGN] * 2

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from definition import dot, exact, exact_logits, exact_margin, right_side
+from definition import dot, exact, exact_logits, exact_margin, gamma, right_side
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,12 +22,10 @@ from softgeom.bottleneck.certifying.hull import (
     identity_error,
     prove_comparisons,
 )
-from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.verdict import (
     Answer,
     Captors,
     Comparisons,
-    EvidenceError,
     Finding,
     Twin,
     Unknown,
@@ -42,12 +40,6 @@ UNSCALED = SoftmaxLayer([[1.0]])
 NOISE = 1 + Fraction(1, 10**8)  # what INFLATE may add
 TINY = Fraction(float(np.finfo(float).tiny))  # the least that keeps all its bits
 SEEDS = pytest.mark.parametrize("seed", range(5))
-
-
-def gamma(n: int, dtype=np.float64) -> Fraction:
-    """``n u / (1 - n u)``, exactly: what n roundings can do to a sum of products."""
-    nu = n * Fraction(float(np.finfo(dtype).eps)) / 2
-    return nu / (1 - nu)
 
 
 def about(bound: float, least: Fraction | int, most: Fraction | int) -> bool:
@@ -668,10 +660,8 @@ def test_a_margin_in_fractions_is_never_too_large(seed, kind, ulps):
     for z in (point, np.array([Fraction(v) / 3 for v in point], dtype=object)):
         x = features.features_exactly(exact(z))
         for t in (0, int(np.argmax(exact_logits(layer, x)))):
-            margin, truth = (
-                Checker(layer, features).margin(wins(t), z, np.inf),
-                exact_margin(layer, t, x),
-            )
+            margin = Checker(layer, features).margin(wins(t), z, np.inf)
+            truth = exact_margin(layer, t, x)
             assert Fraction(margin) <= max(truth, 0)
             assert truth - Fraction(margin) <= Fraction(1, 10**12) * (1 + abs(truth))
             assert (margin > 0) == (truth > 0)
@@ -792,11 +782,6 @@ def test_numbers_beyond_float64_become_the_largest():
 # ---- verdict.py
 
 
-def test_a_tie_is_no_win():
-    with pytest.raises(EvidenceError, match="does not certainly win"):
-        certify_evidence(SoftmaxLayer([[1.0], [1.0]]), Box(1.0), 0, Witness(np.array([0.5])))
-
-
 NONE = Unknown(0.0, "")
 
 
@@ -807,13 +792,14 @@ NONE = Unknown(0.0, "")
         lambda: Captors(np.arange(2), np.ones(2)),
         lambda: Twin(1),
         lambda: Unknown(0.0, ""),
+        lambda: SoftmaxLayer(np.eye(2)),
         lambda: Scaled(UNSCALED, Ball(1.0)),
         lambda: Finding(0, NONE, "", 0, 0.0, 0.0),
         lambda: Comparisons(np.zeros(1, int), np.ones(1, int), np.ones(1)),
         lambda: Answer(wins(0), NONE, "", 0, 0.0),
     ],
 )
-def test_evidence_is_itself_and_nobody_changes_it(make):
+def test_evidence_and_layers_are_themselves_and_nobody_changes_them(make):
     first = make()
     assert len({first, make()}) == 2
     for name in first.__dataclass_fields__:

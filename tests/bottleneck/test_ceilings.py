@@ -167,7 +167,6 @@ def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path):
     rng = np.random.default_rng(3)
     layer = draw_layer(rng, classes=30)
     first = ceilings(layer, checkpoint=tmp_path)
-    (block, *_) = sorted(tmp_path.glob("block-*.npz"))
     for path in tmp_path.glob("block-*.npz"):
         with np.load(path) as file:
             arrays = dict(file)
@@ -176,8 +175,6 @@ def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path):
     again = ceilings(layer, checkpoint=tmp_path)
     assert (again.ceiling >= first.reached).all()
     assert again.verify()
-    block.write_bytes(b"no archive")
-    assert ceilings(layer, checkpoint=tmp_path).verify()
 
 
 def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path):
@@ -190,7 +187,7 @@ def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path):
     np.savez(block, **arrays | {"points": np.full_like(arrays["points"], np.nan)})
     np.savez_compressed(packed, **arrays, more=np.zeros(10**6))  # to be filled in memory
     no_points = block.read_bytes(), packed.read_bytes()
-    for content in (b"", whole[:-30], whole[:99] + whole[98:], *no_points):
+    for content in (b"", b"no archive", whole[:-30], whole[:99] + whole[98:], *no_points):
         block.write_bytes(content)
         assert np.array_equal(ceilings(layer, checkpoint=tmp_path).ceiling, first.ceiling)
         assert block.read_bytes() == whole

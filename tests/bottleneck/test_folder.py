@@ -58,13 +58,6 @@ def reseal(out, more=(), **changes) -> None:
     (out / SUMMARY).write_text(json.dumps(summary))
 
 
-def edit_evidence(out, change) -> None:
-    with np.load(out / EVIDENCE) as file:
-        arrays = {name: file[name].copy() for name in file.files}
-    change(arrays)
-    np.savez(out / EVIDENCE, **arrays)
-
-
 def edit_table(out, change) -> None:
     with (out / TABLE).open(newline="") as file:
         rows = list(csv.reader(file))

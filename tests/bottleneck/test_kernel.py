@@ -298,10 +298,8 @@ def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch):
 
 def test_products_together_show_all_that_they_show(monkeypatch):
     """Claims of just that size, of small integers whose products no machine rounds."""
-    layer, captors = (
-        SoftmaxLayer(SQUARE.W, [0.0, 0, 0, 0, -0.25]),
-        Captors(np.arange(4), np.ones(4)),
-    )
+    layer = SoftmaxLayer(SQUARE.W, [0.0, 0, 0, 0, -0.25])
+    captors = Captors(np.arange(4), np.ones(4))
     points, classes = SQUARE.W[:4] / 2, np.arange(4)
     checker = Checker(layer, DISK)
     margins = checker.certify(points, classes, np.full(4, 5e-324))
@@ -566,7 +564,6 @@ def test_nothing_is_proven_where_denormal_numbers_are_zero(monkeypatch):
     finally:
         torch.set_flush_denormal(False)
     assert found.verify()
-    """Some modes of processors take operands as they are."""
 
     class Flushed(float):
         def __add__(self, other: float) -> float:

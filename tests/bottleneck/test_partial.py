@@ -21,6 +21,15 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer
 
 
+@pytest.fixture(autouse=True, scope="module")
+def for_a_thousand_classes():
+    """A part of each product is tried from there on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partial, "FEWEST", 1000)
+        patch.setattr(kernel, "MANY", 1000)
+        yield
+
+
 @settings(max_examples=200)
 @given(
     st.integers(0, 2**32 - 1),
@@ -108,8 +117,7 @@ def test_a_bound_that_may_overflow_on_its_way_certifies_nothing():
 
 
 @pytest.mark.parametrize("large", [8, 4])  # of the features
-def test_rows_whose_products_float32_does_not_hold_get_no_directions(monkeypatch, large):
-    monkeypatch.setattr(partial, "FEWEST", 1000)
+def test_rows_whose_products_float32_does_not_hold_get_no_directions(large):
     rows = np.random.default_rng(0).normal(size=(1200, 8)).astype(np.float32)
     layer = SoftmaxLayer(np.where(np.arange(8) < large, rows * np.float32(1e20), rows))
     checker = Checker(layer, Box(100.0))
@@ -131,7 +139,6 @@ def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(d, k, s
 
 
 def test_far_winners_alone_are_certified_by_a_part_of_each_product(monkeypatch):
-    monkeypatch.setattr(partial, "FEWEST", 1000)
     monkeypatch.setattr(partial, "ROWS", 991)  # four blocks, the last of them shorter
     layer = normal_layer(3000, 192)
     points = list(layer.W * np.float32(20))
@@ -142,7 +149,6 @@ def test_far_winners_alone_are_certified_by_a_part_of_each_product(monkeypatch):
     exact = Checker(layer, Box(1000.0)).certify(np.stack(points), np.arange(3000))
     assert (bounds <= exact * (1 + 1e-5)).all()
     assert (bounds > 0).mean() > 0.8
-    monkeypatch.setattr(partial, "FEWEST", 1000)
     layer = hard_layer(3000, 64)
     assert partial_look(Checker(layer, Box(9.0)), list(layer.W), np.arange(3000)) is None
     few = normal_layer(900, 64)
@@ -151,8 +157,6 @@ def test_far_winners_alone_are_certified_by_a_part_of_each_product(monkeypatch):
 
 def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatch):
     """And takes a margin that is true, but more than a part shows; not one that is false."""
-    monkeypatch.setattr(partial, "FEWEST", 1000)
-    monkeypatch.setattr(kernel, "MANY", 1000)
     layer, multiplied = normal_layer(2000, 128), []
     certify = Checker.certify
 
@@ -180,8 +184,6 @@ def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatc
     "spoilt", ["a loser", "outside the box", "nan", "less than a float outside"]
 )
 def test_a_scan_by_parts_is_verified_and_its_forgery_refused(spoilt, monkeypatch):
-    monkeypatch.setattr(partial, "FEWEST", 1000)
-    monkeypatch.setattr(kernel, "MANY", 1000)
     used = []
     whole = PartialLook.margins
     monkeypatch.setattr(PartialLook, "margins", lambda *args: used.append(1) or whole(*args))

@@ -5,7 +5,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from definition import exact, right_side
+from definition import exact, gamma, right_side
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,11 +36,8 @@ def test_a_bound_is_above_the_right_side_in_fractions(seed, d, dtype, size, dens
     captors = []
     for t in range(8):
         rivals = np.delete(np.arange(8), t)[: rng.integers(1, 8)]
-        captors.append(
-            Captors(
-                rivals, rng.choice([1e-9, 0.3, 1.0, 1e9], len(rivals)) * rng.random(len(rivals))
-            )
-        )
+        sizes = rng.choice([1e-9, 0.3, 1.0, 1e9], len(rivals))
+        captors.append(Captors(rivals, sizes * rng.random(len(rivals))))
     with mock.patch.object(slack, "DENSE", dense):
         bounds = slack_bounds(layer, Box(high), range(8), captors)
     for t, bound in enumerate(bounds):
@@ -60,10 +57,8 @@ def test_a_mixture_rounded_outwards_is_no_captive(seed, d, room):
     rng = np.random.default_rng(seed)
     W, weights = rng.normal(size=(6, d)), rng.random(5)
     W[0] = weights @ W[1:] / weights.sum()
-    layer, captors = (
-        SoftmaxLayer(W, np.append(-room, np.zeros(5))),
-        Captors(np.arange(1, 6), weights),
-    )
+    layer = SoftmaxLayer(W, np.append(-room, np.zeros(5)))
+    captors = Captors(np.arange(1, 6), weights)
     v, c = right_side(layer, 0, captors.rivals, weights)
     right = (100 * sum(map(abs, v)) + c) / sum(exact(weights))
     bound = slack_bounds(layer, Box(100.0), [0], [captors])[0]
@@ -119,12 +114,6 @@ def test_what_is_no_proof_and_what_has_no_room_is_left_open():
 
 # ---- Each term of the bound against the roundings that it has to cover: layers of small integers
 # make none, so that the distance to the exact value is all bound.
-
-
-def gamma(n: int) -> Fraction:
-    """``n u / (1 - n u)``, exactly."""
-    nu = n * Fraction(1, 2**53)
-    return nu / (1 - nu)
 
 
 def given_away(W, b, k: int, d: int, high: float) -> Fraction:

@@ -49,6 +49,12 @@ def right_side(
     return v, dot(w, (b[t] - b[i] for i in rivals))
 
 
+def gamma(n: int, dtype: Any = np.float64) -> Fraction:
+    """``n u / (1 - n u)``, exactly: what n roundings can do to a sum of products."""
+    nu = n * Fraction(float(np.finfo(dtype).eps)) / 2
+    return nu / (1 - nu)
+
+
 def integer_layer(
     C: int, d: int, bias: bool, seed: int = 0, size: int = 30
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:

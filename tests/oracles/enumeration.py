@@ -85,11 +85,8 @@ def _least(D: Integers, c: Integers, region: Region, unit: int = 1) -> list[Frac
         else:
             _, low, high = region  # type: ignore[misc]
             reach = np.maximum(low * v, high * v).sum(axis=1)
-        if (
-            unit == 1
-            and _dtype(np.array([weights.sum(axis=1).max(initial=1), np.abs(c).max()]), 2)
-            is np.int64
-        ):
+        largest = np.array([weights.sum(axis=1).max(initial=1), np.abs(c).max()])
+        if unit == 1 and _dtype(largest, 2) is np.int64:
             value = (weights * c[classes[:, None], S]).sum(axis=1) + reach
         else:
             weights = weights.astype(object)
@@ -176,10 +173,8 @@ def _unargmaxable_in_ball(D: Integers, c: Integers, square: Fraction) -> NDArray
         G = G.astype(_dtype(G, s, s))
         inverse, det = _adjugate(G)
         right = h[open_][:, sets]
-        u = (
-            inverse.astype(_dtype(np.array([np.abs(inverse).max(), np.abs(right).max()]), 2, s))
-            * right[:, :, None]
-        ).sum(axis=3)
+        largest = np.array([np.abs(inverse).max(), np.abs(right).max()])
+        u = (inverse.astype(_dtype(largest, 2, s)) * right[:, :, None]).sum(axis=3)
         for n, m in np.argwhere((det > 0) & (u >= 0).all(axis=2)):
             t, multipliers, scale = int(open_[n]), u[n, m].astype(object), int(det[n, m])
             z = multipliers @ B[n, m].astype(object)  # the point, times the determinant
@@ -214,11 +209,9 @@ def _dtype(values: Integers, factors: int, terms: int = 1) -> Any:
 @lru_cache(maxsize=256)
 def _sets(n: int, size: int) -> NDArray[np.intp]:
     """All sets of so many out of n, one a row."""
-    return (
-        np.array(list(itertools.combinations(range(n), size)), dtype=np.intp).reshape(-1, size)
-        if size
-        else np.zeros((1, 0), np.intp)
-    )
+    if not size:
+        return np.zeros((1, 0), np.intp)
+    return np.array([*itertools.combinations(range(n), size)], np.intp).reshape(-1, size)
 
 
 @lru_cache(maxsize=256)

@@ -7,9 +7,11 @@ shows that the attack has teeth: it sets every bound on rounding to zero.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from unittest import mock
 
 import numpy as np
 from definition import exact_margin
@@ -36,17 +38,15 @@ def near_tie(rng: np.random.Generator) -> tuple[SoftmaxLayer, FeatureSet, NDArra
     """
     d = int(rng.integers(1, 7))
     W = rng.integers(-32, 33, (d + 2, d)).astype(float)
-    weights = (
-        np.diff(np.sort(rng.choice(np.arange(1, 64), d, replace=False)), prepend=0, append=64) / 64
-    )
+    cuts = np.sort(rng.choice(np.arange(1, 64), d, replace=False))
+    weights = np.diff(cuts, prepend=0, append=64) / 64
     W[-1] = weights @ W[:-1]
     b = rng.normal(size=d + 2) * 2.0 ** rng.integers(-6, 1, d + 2)
     b[-1] = weights @ b[:-1]
     b[-1] += rng.integers(-2, 3) * np.spacing(b[-1])
     scale = int(rng.choice([0, 0, -300, 300]))
-    features = [Box(1.0), Ball(1.0), Unbounded(), Ellipsoid(np.ones(d), radius=1.0)][
-        rng.integers(4)
-    ]
+    sets = [Box(1.0), Ball(1.0), Unbounded(), Ellipsoid(np.ones(d), radius=1.0)]
+    features = sets[rng.integers(4)]
     return SoftmaxLayer(np.ldexp(W, scale), np.ldexp(b, scale)), features, weights
 
 
@@ -88,16 +88,8 @@ def without_bounds() -> Iterator[None]:
     """Every bound on rounding and underflow is zero, in the checkers and in the feature sets."""
     homes = ("softgeom.bottleneck.certifying.", "softgeom.features.")
     modules = [module for name, module in sys.modules.items() if name.startswith(homes)]
-    kept = [
-        (each, bound, getattr(each, bound))
-        for each in modules
-        for bound in BOUNDS
-        if hasattr(each, bound)
-    ]
-    try:
-        for module, bound, _ in kept:
-            setattr(module, bound, lambda *_: 0.0)
+    with ExitStack() as patches:
+        for module, bound in itertools.product(modules, BOUNDS):
+            if hasattr(module, bound):
+                patches.enter_context(mock.patch.object(module, bound, return_value=0.0))
         yield
-    finally:
-        for module, bound, function in kept:
-            setattr(module, bound, function)
