@@ -10,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
@@ -229,6 +230,19 @@ def dreams(real_data: Path) -> tuple[Path, Path]:
     if not model.is_file():
         pytest.skip("the data folder has no models/aidreams260K.bin")
     return model, tokenizer
+
+
+@pytest.fixture(scope="session")
+def within() -> Callable[[float, Callable[[], Any]], bool]:
+    """`within(seconds, happens)`: whether it does; asked ten times a second."""
+
+    def wait(seconds: float, happens: Callable[[], Any]) -> bool:
+        end = time.monotonic() + seconds
+        while not happens() and time.monotonic() < end:
+            time.sleep(0.1)
+        return bool(happens())
+
+    return wait
 
 
 @pytest.fixture

@@ -26,25 +26,18 @@ if __name__ == "__main__":
 """
 
 
-def _wait(condition, seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.1)
-    return condition()
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_workers_end_with_their_parent(tmp_path, how):
+def test_workers_end_with_their_parent(tmp_path, within, how):
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
     apart = {"stderr": subprocess.DEVNULL, "start_new_session": True}
     parent = subprocess.Popen([sys.executable, script], **apart)
     try:
-        assert _wait(lambda: len(members(parent.pid)) >= 4, 60), "it, two workers and a tracker"
+        assert within(60, lambda: len(members(parent.pid)) >= 4), "it, two workers and a tracker"
         time.sleep(1.0)  # until both have begun to sleep
         parent.send_signal(how)
         parent.wait(20)
-        assert _wait(lambda: not members(parent.pid), 20), "still there after 20 seconds"
+        assert within(20, lambda: not members(parent.pid)), "still there after 20 seconds"
     finally:
         for pid in members(parent.pid):
             os.kill(pid, signal.SIGKILL)
@@ -77,7 +70,7 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize(("level", "ends"), [("1", True), ("", False)])
-def test_a_command_of_make_ends_with_it(level, ends):
+def test_a_command_of_make_ends_with_it(within, level, ends):
     """A shell stands in for make; without MAKELEVEL the command may outlive whoever started it."""
     shell = subprocess.Popen(
         ["sh", "-c", '"$0" -c "$1" & wait', sys.executable, COMMAND],
@@ -92,14 +85,14 @@ def test_a_command_of_make_ends_with_it(level, ends):
     try:
         shell.kill()
         shell.wait()
-        assert _wait(lambda: not members(shell.pid), 20 if ends else 1) == ends
+        assert within(20 if ends else 1, lambda: not members(shell.pid)) == ends
     finally:
         for pid in members(shell.pid):
             os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_a_command_sees_that_the_first_make_was_gone_before_it_looked(gone):
+def test_a_command_sees_that_the_first_make_was_gone_before_it_looked(within, gone):
     first = subprocess.Popen(["sleep", "60"])
     if gone:
         first.kill()
@@ -108,7 +101,7 @@ def test_a_command_sees_that_the_first_make_was_gone_before_it_looked(gone):
     command = subprocess.Popen([sys.executable, "-c", COMMAND], stdout=subprocess.PIPE, **told)
     try:
         assert gone or command.stdout.readline() == b"watching\n"
-        assert _wait(lambda: command.poll() is not None, 20 if gone else 1) == gone
+        assert within(20 if gone else 1, lambda: command.poll() is not None) == gone
     finally:
         for process in (command, first):
             process.kill()

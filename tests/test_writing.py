@@ -113,31 +113,26 @@ def test_the_system_itself_refuses_to_write_more(tmp_path, capsys, room):
 
 def test_layers_and_models_on_a_full_disk_are_named(tmp_path, full_disk, monkeypatch):
     pytest.importorskip("torch")
+    from safetensors import SafetensorError, numpy
+
     from softgeom.checkpoints.rewriting import write_layer
     from softgeom.language_model import GPT, GPTConfig
     from softgeom.language_model.saved import save_model
 
+    def full(*_):  # safetensors reports a full disk as an error of its own
+        raise SafetensorError("I/O error: No space left on device")
+
     full_disk()
-    with pytest.raises(OSError, match="No space left") as caught:
-        write_layer(uniform_layer(5, 2), tmp_path / "layer.safetensors", {})
-    assert caught.value.filename == str(tmp_path / "layer.safetensors")
+    for save in (numpy.save_file, full):
+        monkeypatch.setattr(numpy, "save_file", save)
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            write_layer(uniform_layer(5, 2), tmp_path / "layer.safetensors", {})
+        assert caught.value.filename == str(tmp_path / "layer.safetensors")
     model = GPT(GPTConfig(d_vocab=5, d_model=4, n_heads=1, n_layers=1, d_mlp=4, n_ctx=4))
     with pytest.raises(OSError, match="No space left") as caught:
         save_model(tmp_path / "model", model)
     assert caught.value.filename == str(tmp_path / "model" / "model.safetensors")
     assert not _parts(tmp_path)
-    """safetensors reports a full disk as an error of its own."""
-    from safetensors import SafetensorError, numpy
-
-    from softgeom.checkpoints.rewriting import write_layer
-
-    def full(*_):
-        raise SafetensorError("I/O error: No space left on device")
-
-    monkeypatch.setattr(numpy, "save_file", full)
-    with pytest.raises(OSError, match="No space left on device") as caught:
-        write_layer(uniform_layer(5, 2), tmp_path / "layer.safetensors", {})
-    assert caught.value.filename == str(tmp_path / "layer.safetensors")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such locks")

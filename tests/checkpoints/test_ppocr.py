@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from softgeom.checkpoints import ppocr
 
@@ -26,18 +27,11 @@ def test_features_and_head_give_the_networks_own_probabilities(head):
     from PIL import Image
 
     rng = np.random.default_rng(0)
-    images = [
-        Image.fromarray(rng.integers(0, 256, (48, width), dtype=np.uint8)) for width in (48, 400)
-    ]
-    recogniser = ppocr.Recogniser()
-    for x, probabilities in zip(
-        recogniser.features(images), recogniser.probabilities(images), strict=True
-    ):
-        logits = head.logits(x)
-        expected = np.exp(logits - logits.max(axis=1, keepdims=True))
-        np.testing.assert_allclose(
-            probabilities, expected / expected.sum(axis=1, keepdims=True), atol=1e-4
-        )
+    noise = (rng.integers(0, 256, (48, width), dtype=np.uint8) for width in (48, 400))
+    images, recogniser = list(map(Image.fromarray, noise)), ppocr.Recogniser()
+    features, probabilities = recogniser.features(images), recogniser.probabilities(images)
+    for x, found in zip(features, probabilities, strict=True):
+        np.testing.assert_allclose(found, softmax(head.logits(x), axis=1), atol=1e-4)
         assert x.min() >= ppocr.SWISH_FLOOR
         assert x.min() < -0.27  # the bound is reached, so it is not slack
 
@@ -45,9 +39,8 @@ def test_features_and_head_give_the_networks_own_probabilities(head):
 def test_lines_are_prepared_as_the_package_prepares_them():
     from PIL import Image
 
-    lines = ppocr.line_batch(
-        [Image.new("L", (24, 24), 255), Image.new("RGB", (100, 10), (0, 0, 0))]
-    )
+    images = [Image.new("L", (24, 24), 255), Image.new("RGB", (100, 10), (0, 0, 0))]
+    lines = ppocr.line_batch(images)
     assert lines.shape == (2, 3, 48, 480)
     assert (lines[0, :, :, :48] == 1).all()
     assert (lines[0, :, :, 48:] == 0).all()

@@ -12,18 +12,12 @@ from jupyter_core.utils import run_sync
 from lesson_cases import text_of
 from nbclient import NotebookClient
 
-from classroom import folding, leaders, masks, pairs, rankings, recorded, trusting, winning
+from classroom import LESSONS, folding, leaders, masks, pairs, rankings, recorded, trusting, winning
+from classroom.pages import names
 from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.hardmax import check_theorem
 
-FILES = {
-    "rankings": "1_rankings_and_regions",
-    "winning": "2_who_can_win",
-    "folding": "3_where_attention_folds",
-    "leaders": "4_leaders",
-    "trusting": "5_trust_but_verify",
-    "asking": "6_ask_more",
-}
+FILES = dict(zip(LESSONS, names(), strict=True))
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.cli import main
@@ -55,19 +55,15 @@ def npz(layer, tmp_path):
 @pytest.fixture
 def network(layer, tmp_path):
     """The layer behind a tanh in an ONNX file that names its classes as PaddleOCR does."""
-    numbers = {"W": np.ascontiguousarray(layer.W.T), "b": layer.b}
-    nodes = [
-        helper.make_node("Tanh", ["x"], ["h"]),
-        helper.make_node("MatMul", ["h", "W"], ["xW"]),
-        helper.make_node("Add", ["xW", "b"], ["logits"]),
-        helper.make_node("Softmax", ["logits"], ["y"]),
-    ]
-    x, y = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size])
-        for name, size in (("x", 2), ("y", 40))
-    )
-    held = [numpy_helper.from_array(array, name) for name, array in numbers.items()]
-    graph = helper.make_graph(nodes, "test", [x], [y], held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["": 17]>
+        test (float[n, 2] x) => (float[n, 40] y) {
+            h = Tanh (x)
+            xW = MatMul (h, W)
+            logits = Add (xW, b)
+            y = Softmax (logits)
+        }""")
+    for name, array in {"W": layer.W.T, "b": layer.b}.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     onnx.save(model, str(tmp_path / "model.onnx"))
     return tmp_path / "model.onnx"

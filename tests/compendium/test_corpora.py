@@ -115,13 +115,10 @@ class TestHub:
     """The hub is asked once, briefly, and never when the caller said not to."""
 
     @pytest.fixture(autouse=True)
-    def _fresh_probe(self, monkeypatch):
+    def _fresh_probe(self, monkeypatch, asked_anew):
         monkeypatch.setenv("HF_HUB_OFFLINE", "")
         for proxy in ("HTTPS_PROXY", "https_proxy"):
             monkeypatch.delenv(proxy, raising=False)
-        corpora.hub_reachable.cache_clear()
-        yield
-        corpora.hub_reachable.cache_clear()
 
     def test_offline_is_noticed_within_two_seconds(self, monkeypatch, caplog):
         # the discard port: nothing listens there

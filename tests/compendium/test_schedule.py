@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -99,7 +98,7 @@ def test_a_failure_is_shown_and_what_else_ran_stays(make_all, clone, write_noteb
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_nothing_outlives_the_scheduler(clone, write_notebook, number):
+def test_nothing_outlives_the_scheduler(clone, write_notebook, within, number):
     cell = "import os, time\nopen('kernel', 'w').write(str(os.getpid()))\ntime.sleep(100)"
     write_notebook("30_alone", CELL, cell)
     command = [sys.executable, "-m", "compendium", "all", "--profile", "smoke", "30_alone"]
@@ -108,20 +107,13 @@ def test_nothing_outlives_the_scheduler(clone, write_notebook, number):
     process = subprocess.Popen(command, cwd=clone, env=env, **quiet)
     place = clone / "kernel"
     try:
-        assert _within(120, lambda: place.exists() and place.read_text())
+        assert within(120, lambda: place.exists() and place.read_text())
         process.send_signal(number)
         process.wait(120)
     finally:
         process.kill()
         process.wait()
-    assert _within(10, lambda: not os.path.exists(f"/proc/{place.read_text()}"))
-
-
-def _within(seconds, happens):
-    end = time.monotonic() + seconds
-    while not happens() and time.monotonic() < end:
-        time.sleep(0.1)
-    return happens()
+    assert within(10, lambda: not os.path.exists(f"/proc/{place.read_text()}"))
 
 
 def test_the_longest_way_starts_first_and_a_log_gets_a_line_a_minute(monkeypatch):

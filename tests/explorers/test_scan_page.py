@@ -256,30 +256,28 @@ def onnx_files(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
     """
     if importlib.util.find_spec("onnx") is None:
         return {}
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import TensorProto, helper, numpy_helper, parser
 
-    first = np.arange(8, dtype=np.float32).reshape(4, 2)
-    listed = helper.make_tensor("W", TensorProto.FLOAT, W.T.shape, W.T.ravel())
     layers = {
-        "matmul": (["h", "W"], {}, W.T, "MatMul"),
-        "gemm": (["h", "W", "b"], {"transB": 1}, W, "Gemm"),
-        "conv": (["h", "W", "b"], {}, W[:, :, None, None], "Conv"),
+        "matmul": ("y0 = MatMul (h, W) y = Add (y0, b)", W.T),
+        "gemm": ("y = Gemm <transB = 1> (h, W, b)", W),
+        "conv": ("y = Conv (h, W, b)", W[:, :, None, None]),
     }
     found = {}
-    for name, (inputs, settings, weight, kind) in layers.items():
-        held = {"b": numpy_helper.from_array(b, "b"), "first": numpy_helper.from_array(first)}
-        held["W"] = listed if name == "matmul" else numpy_helper.from_array(weight, "W")
-        held["first"].name = "first"
-        nodes = [helper.make_node("MatMul", ["x", "first"], ["h"])]
+    for name, (last, weight) in layers.items():
+        text = f"{name} (float x) => (float y) {{ h = MatMul (x, first) {last} }}"
+        model = helper.make_model(parser.parse_graph(text))
+        held = {"W": weight, "b": b, "first": np.arange(8, dtype=np.float32).reshape(4, 2)}
+        tensors = {n: numpy_helper.from_array(array, n) for n, array in held.items()}
+        if name == "matmul":  # its numbers as a list
+            tensors["W"] = helper.make_tensor("W", TensorProto.FLOAT, W.T.shape, W.T.ravel())
         if name == "gemm":  # constants that are nodes
-            nodes[:0] = [helper.make_node("Constant", [], [n], value=t) for n, t in held.items()]
-            held = {}
-        last = "y0" if name == "matmul" else "y"
-        nodes.append(helper.make_node(kind, inputs, [last], **settings))
-        nodes += [helper.make_node("Add", ["y0", "b"], ["y"])] if name == "matmul" else []
-        ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "xy"]
-        graph = helper.make_graph(nodes, name, ends[:1], ends[1:], list(held.values()))
-        model = helper.make_model(graph)
+            nodes = [helper.make_node("Constant", [], [n], value=t) for n, t in tensors.items()]
+            nodes += model.graph.node
+            del model.graph.node[:]
+            model.graph.node.extend(nodes)
+        else:
+            model.graph.initializer.extend(tensors.values())
         if name in ("matmul", "gemm"):  # the blank comes first, a space or two last
             names = "abcdefghij" if name == "matmul" else "abcdefghi"
             model.metadata_props.add(key="character", value="\n".join(names))
