@@ -21,10 +21,8 @@ SQUARE = SoftmaxLayer(
 def truth(W, t: int, rivals) -> bool:
     """Whether t wins among the rivals somewhere in R^d, by enumeration."""
     rows = np.array(W)[[t, *rivals]]
-    return (
-        enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))[0].verdict
-        == "argmaxable"
-    )
+    own, *_ = enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))
+    return own.verdict == "argmaxable"
 
 
 def test_a_mask_frees_what_everybody_blocks():

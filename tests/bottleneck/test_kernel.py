@@ -181,14 +181,13 @@ def test_weights_prove_exactly_what_fractions_give(seed, d, size):
     if right < 0:
         least = -round_down(-right)
         least = least if Fraction(least) >= right else float(np.nextafter(least, 1))
+        beyond = float(np.nextafter(least, -np.inf))
         for kind in (weights, np.array(exact(weights), dtype=object)):
-            proves = lambda s, kind=kind: prove_comparisons(  # noqa: E731
-                layer, Box(100.0), above, below, kind, s
-            )
-            assert proves(least)
-            assert proves(0.0)
-            assert not proves(float(np.nextafter(least, -np.inf)))
-            assert not any(proves(s) for s in (least * 1.0001, -np.inf, np.nan, 1.0))
+            given = (layer, Box(100.0), above, below, kind)
+            assert prove_comparisons(*given, least)
+            assert prove_comparisons(*given, 0.0)
+            for margin in (beyond, least * 1.0001, -np.inf, np.nan, 1.0):
+                assert not prove_comparisons(*given, margin)
         f = Finding(0, Captors(below, weights), "", 0, least, np.nan)
         verify_findings(layer, Box(100.0), [f])
         for name, value in (("margin", least * (1 + 1e-8)), ("margin", 0.5), ("radius", 0.0)):
@@ -459,11 +458,11 @@ SQUARE = SoftmaxLayer([[1.0, 1], [1, -1], [-1, 1], [-1, -1], [0, 0]])
 DISK = Ball(1.0)
 
 
-def never(expert: int, rivals: list[int], order: Order | None = None) -> Answer:
+def never(expert: int, rivals: list[int]) -> Answer:
     """``{e} > rivals`` is impossible: the expert is the mean of opposite corners."""
     k = len(rivals)
     proof = Comparisons(np.full(k, expert), np.array(rivals), np.ones(k))
-    return Answer(order or Order([[expert], rivals]), proof, "", 0, 0.0)
+    return Answer(Order([[expert], rivals]), proof, "", 0, 0.0)
 
 
 def test_an_expert_is_out_when_whoever_leads_cannot_free_it():

@@ -56,10 +56,9 @@ def test_a_bound_is_below_the_margin_in_fractions(seed, d, size, far, kind, skew
     else:
         Q += float(skew) * rng.normal(size=(d, k)) / d
     classes = np.arange(7)
-    points = (
-        W * rng.choice([1e-3, 1.0, 50.0]) + rng.normal(size=(7, d)) * rng.choice([0.0, 1.0])
-    ) * far
-    points = points.astype(np.float32)
+    points = W * rng.choice([1e-3, 1.0, 50.0])
+    points += rng.normal(size=(7, d)) * rng.choice([0.0, 1.0])
+    points = (points * far).astype(np.float32)
     for t, bound in enumerate(PartialLook(layer, Q).margins(points, classes).tolist()):
         if bound != -np.inf:
             assert Fraction(bound) <= exact_margin(layer, t, points[t])

@@ -73,20 +73,16 @@ def test_it_finds_the_room_that_one_at_a_time_finds(features):
     W = np.concatenate([outer, weights @ outer[:20]]).astype(np.float64)
     layer = SoftmaxLayer(W, np.append(np.zeros(60), rng.choice([-0.3, 0.2], 30)))
     captors = [Captors(np.arange(20), row * 2.0**40) for row in weights]
-    expected = [
-        certify_unargmaxable(layer, features, 60 + n, c.rivals, c.weights)
-        for n, c in enumerate(captors)
-    ]
-    found = slack_bounds(layer, features, range(60, 90), captors)
-    low = np.array(expected) < 0
+    given = (layer, features, range(60, 90), captors)
+    pairs = enumerate(captors, 60)
+    alone = [certify_unargmaxable(layer, features, t, c.rivals, c.weights) for t, c in pairs]
+    expected, found = np.array(alone), slack_bounds(*given)
+    low = expected < 0
     assert low.any()
     assert not low.all()
-    np.testing.assert_allclose(found[low], np.array(expected)[low], rtol=1e-6)
+    np.testing.assert_allclose(found[low], expected[low], rtol=1e-6)
     assert not (found[~low] <= 0).any()
-    np.testing.assert_array_equal(
-        certify_each_unargmaxable(layer, features, range(60, 90), captors) <= 0,
-        np.array(expected) <= 0,
-    )
+    np.testing.assert_array_equal(certify_each_unargmaxable(*given) <= 0, expected <= 0)
 
 
 def test_what_is_no_proof_and_what_has_no_room_is_left_open():

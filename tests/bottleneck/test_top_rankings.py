@@ -20,11 +20,8 @@ def test_pairs_are_those_that_some_direction_of_the_plane_shows():
     seen = {tuple(row) for row in np.argsort(-Y, axis=1)[:, :2].tolist()}
     pairs = list(itertools.permutations(range(7), 2))
     found = ask_rankings(SoftmaxLayer(W), pairs, features=Ball(1.0))
-    assert {
-        pair
-        for pair, answer in zip(pairs, found.answers, strict=True)
-        if answer.verdict == "possible"
-    } == seen
+    answers = zip(pairs, found.answers, strict=True)
+    assert {pair for pair, answer in answers if answer.verdict == "possible"} == seen
     assert found.verify()
 
 

@@ -60,10 +60,7 @@ class Judge:
 
     def point(self, claim: dict[str, Any]) -> list[Fraction]:
         """The stored point."""
-        return [
-            Fraction(*(int(n, 16) for n in v.split("/"))) if type(v) is str else Fraction(v)
-            for v in claim["point"]
-        ]
+        return [self._number(v) for v in claim["point"]]
 
     def contains(self, z: list[Fraction]) -> bool:
         """Whether a point lies in the set."""
@@ -126,10 +123,11 @@ class Judge:
                     return True
         return False
 
-    def _number(self, weight: float | str) -> Fraction:
-        if type(weight) is str:
-            return Fraction(*(int(n, 16) for n in weight.split("/")))
-        return Fraction(weight)
+    def _number(self, stored: float | str) -> Fraction:
+        """A float, or a fraction as the format has it."""
+        if type(stored) is str:
+            return Fraction(*(int(part, 16) for part in stored.split("/")))
+        return Fraction(stored)
 
     def _reaches_at_most(self, v: list[Fraction], c: Fraction) -> bool:
         """Whether v.z + c <= 0 for every z of the set."""

@@ -56,11 +56,9 @@ def false_proofs(attempts: int, seed: int) -> int:
     for _ in range(attempts):
         layer, features, weights = near_tie(rng)
         t, rivals = layer.classes - 1, np.arange(layer.classes - 1)
-        bounds = (
-            certify_unargmaxable(layer, features, t, rivals, weights),
-            slack_bounds(layer, features, [t], [Captors(rivals, weights)])[0],
-        )
-        if min(bounds) <= 0:
+        alone = certify_unargmaxable(layer, features, t, rivals, weights)
+        (batch,) = slack_bounds(layer, features, [t], [Captors(rivals, weights)])
+        if min(alone, batch) <= 0:
             with suppress(TooLargeError):  # without bounds its own checker is deceived
                 checker = Checker(layer, features)
                 evidence, _ = decide_exactly(checker, wins(t), t * layer.classes + rivals)

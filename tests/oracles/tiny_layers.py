@@ -115,10 +115,8 @@ def _by_ulps(rng: np.random.Generator, values: Integers, bits: int) -> Integers:
 def _scales(rng: np.random.Generator, dtype: str, *, biased: bool) -> tuple[int, int]:
     """Powers of two for rows and points whose product float64 holds, where a bias needs it."""
     while True:
-        p, q = (
-            int(rng.choice(ROW_SCALES[dtype])),
-            int(rng.choice(POINT_SCALES)) if dtype == "float64" else 0,
-        )
+        p = int(rng.choice(ROW_SCALES[dtype]))
+        q = int(rng.choice(POINT_SCALES)) if dtype == "float64" else 0
         if not biased or -1074 <= p + q <= 1021:
             return p, q
 
