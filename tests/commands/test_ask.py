@@ -181,6 +181,7 @@ def test_a_forged_margin_is_noticed(square, tmp_path, told, refused):
         (["--order", "a", "--with-layer"], "pass --out, too"),
         (["--order", "a", "--out", ""], "--out is empty"),
         (["--on", "rain", "snow"], "no class 'rain'"),
+        (["--order", "a", "--low", "0", "--features", "ball"], "--low has no meaning"),
     ],
 )
 def test_bad_questions_are_refused_in_a_sentence(square, refused, question, message):
