@@ -1,14 +1,14 @@
-"""Captives among the k best: which outputs that never win are never second, third, fifth, tenth?
+"""Lost outputs among the k best: which that never win are never second, third, fifth, tenth?
 
     python benchmarks/among_the_best.py ppocr-v4 --seconds 3600
 
-Rows are appended to results/bench/among_the_best.csv, a captive and a k each, and a second call
-goes on where the first was stopped: class, token, k, verdict, method, copies (captives whose row
+Rows are appended to results/bench/among_the_best.csv, an output and a k each, and a second call
+goes on where the first was stopped: class, token, k, verdict, method, copies (others whose row
 and bias are the same to 0.1%: there the answer is trivial, for they lead or follow one another).
-A captive is asked for the largest k first and then for the smaller ones: what blocks it from the
+An output is asked for the largest k first and then for the smaller ones: what blocks it from the
 ten best may keep it out of the three best, and who can be third can be fifth, at the same point.
-Each verdict is verified before it is written, for each k. One captive and one k take at most
-`CAP` CPU seconds (fixed before any was asked for the ten best), and are undecided then. Captives
+Each verdict is verified before it is written, for each k. One output and one k take at most
+`CAP` CPU seconds (fixed before any was asked for the ten best), and are undecided then. Outputs
 without copies are asked first. How many of each verdict there are is counted in
 results/bench/among_the_best_counts.csv.
 """
@@ -37,7 +37,7 @@ from softgeom.checkpoints import load_head
 
 OUT = Path(__file__).parents[1] / "results" / "bench" / "among_the_best.csv"
 NEAR = 1e-3  # of the row's norm
-CAP = 5.0  # CPU seconds of one captive and one k
+CAP = 5.0  # CPU seconds of one output and one k
 # programmes for the largest k: few, since the blocking sets that they find decide smaller k too
 MOST, MANY = 12, 2000
 
@@ -89,7 +89,7 @@ def main() -> None:
 def decide(
     layer: Any, features: Any, t: int, several: list[int], asked: list[int]
 ) -> dict[int, dict[str, str]]:
-    """Verdict and method of captive t for several k, as far as questions about those that are asked
+    """Verdict and method of output t for several k, as far as questions about those that are asked
     tell, each verified or undecided.
     """
     answers: dict[int, dict[str, str]] = {}
@@ -136,7 +136,7 @@ def _stop(*_: object) -> None:
 
 
 def count(rows: pd.DataFrame) -> None:
-    """A row a head and k, near copies apart: how many captives were asked, and with what answer."""
+    """A row a head and k, near copies apart: how many outputs were asked, and with what answer."""
     rows["outputs"] = np.where(rows["copies"] > 0, "near copies", "without a near copy")
     keys = [rows[name] for name in ("head", "k", "outputs")]
     counts = pd.crosstab(keys, rows["verdict"])

@@ -58,7 +58,7 @@ def main(readers: list[str]) -> int:
 
 
 def scanner(clone: Path) -> Iterator[Step]:
-    """Somebody with a model of 4,000 classes of 64 features, some captive; the bare core."""
+    """Somebody with a model of 4,000 classes of 64 features, some unargmaxable; the bare core."""
     rng = np.random.default_rng(0)
     W = rng.standard_normal((4000, 64)).astype(np.float32)
     W[-20:] = rng.dirichlet(np.ones(100), 20) @ W[:100]

@@ -1,5 +1,5 @@
-"""A whole scan over a grid of layers: classes, features, few and many captives, and heads that are
-in production.
+"""A whole scan over a grid of layers: classes, features, few and many of them
+unargmaxable, and heads that are in production.
 
     python benchmarks/scan_grid.py [--classes 2000 8000 32000] [--features 64 128 256 512] [--real
     ppocr-v4 ...] [--no-grid] [--missing]
@@ -7,7 +7,7 @@ in production.
 Each cell runs in a process of its own, on one thread, and is measured against its own floor: one `W
 @ W.T` in float32 with row maxima, taken before and after the scan (a busy machine distorts seconds
 more than ratios; `floor_spread` is how far apart the two are). `grid` cells are layers of
-`hard_layer`: "few" plants 1% of captives, "many" 25%. Rows of earlier runs stay unless their cell
+`hard_layer`: "few" plants 1% unargmaxable, "many" 25%. Rows of earlier runs stay unless their cell
 is run again; after each cell the table is written, so that a run that was stopped loses nothing,
 and `--missing` goes on with what is not there yet. Columns: CPU seconds of floor, scan and
 verification, their ratio to the floor, what a proof costs beyond four floors in milliseconds, and
@@ -70,7 +70,7 @@ def main() -> None:
         row = json.loads(done.stdout.splitlines()[-1])
         known[row["layer"]] = row
         print(
-            f"{row['layer']}: {row['over_floor']:.1f} floors, {row['unargmaxable']} captives",
+            f"{row['layer']}: {row['over_floor']:.1f} floors, {row['unargmaxable']} unargmaxable",
             flush=True,
         )
         TABLE.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ def _name(kind: str, classes: str, features: str) -> str:
 
 def _reached(layer: SoftmaxLayer, found: Scan, floor: float, cost: float) -> bool:
     """Whether a cell stays within what was aimed at: 4 floors (30 up to 128 features), and with
-    many captives 0.3 s and 5 ms a proof more.
+    many proofs 0.3 s and 5 ms a proof more.
     """
     proofs = found.counts["unargmaxable"] + found.counts["undecided"]
     rare = layer.classes >= 16_000 and proofs <= 0.01 * layer.classes

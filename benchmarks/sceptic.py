@@ -1,5 +1,5 @@
-"""Real heads proven by the independent checker: every captive, and a sample of the winners, in
-exact arithmetic.
+"""Real heads proven by the independent checker: every unargmaxable class, and a
+sample of the winners, in exact arithmetic.
 
     python benchmarks/sceptic.py ppocr-v4
     python benchmarks/sceptic.py ppocr-v4 --features norm

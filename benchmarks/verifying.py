@@ -72,11 +72,11 @@ class Version:
 
 
 def measure(libraries: list[Path], head: Path) -> tuple[int, list[float]]:
-    """Captives, and seconds to verify all verdicts with each library."""
+    """Unargmaxable classes, and seconds to verify all verdicts with each library."""
     versions = [Version(library, head) for library in libraries]
     found = {version.unargmaxable for version in versions}
     if len(found) > 1:
-        raise SystemExit(f"the versions disagree: {sorted(found)} captives")
+        raise SystemExit(f"the versions disagree: {sorted(found)} unargmaxable")
     turns = [[version.seconds() for version in versions] for _ in range(15)]
     for version in versions:
         version.end()

@@ -1,7 +1,7 @@
 """Lesson 6, its first half and its end: who wins among candidates (001, Section 3; docs/beyond.md).
 
-`RIVALS` is a class D between four others, of which three at most imprison it; `VOCABULARY` has
-captives that a mask can free.
+`RIVALS` is a class D between four others, of which at most three block it; `VOCABULARY` has
+classes that can win only under a mask.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VOCABULARY = SoftmaxLayer(
 SAY = Words("""
 left out: You predicted {guess}; leaving out one rival frees D in **{count} of {rivals} cases**.
 out: You saw it: where two rivals stand guard on the same side, each can be spared, but not both.
-out none: The thought is that a dead class stays dead; but its proof names rivals, and without a
+out none: The thought is that a lost class stays lost; but its proof names rivals, and without a
   rival that every proof needs it falls.
 out all: With three rivals that would be so, for each corner of the triangle is needed; with a
   fourth, one may stand in for another.
@@ -47,13 +47,13 @@ real found: You predicted {guess}%; of {lost} lost readings **{count} can win** 
   character, each with a feature vector that shows it.
 real: You saw it: with two or three candidates and many features nobody is surrounded. The model's
   choice of a softmax over everything lost them, not its features.
-real few: The thought is that rows which training hardly moved stay lost; but a captive needs
-  captors, and two or three candidates in that many dimensions surround nobody.
-real some: To imprison a class takes captors all around it, up to one more than there are features;
+real few: The thought is that rows which training hardly moved stay lost; but a lost class
+  needs captors, and two or three candidates in that many dimensions surround nobody.
+real some: To block a class takes captors all around it, up to one more than there are features;
   a character's other readings are two or three.
 blocking self: D cannot block itself: name rivals.
 blocking none: Against these alone D wins for some features: they do not surround it.
-blocking spare: They imprison D, but {spare} of them can be spared, one at a time.
+blocking spare: They block D, but {spare} of them can be spared, one at a time.
 right 1: Without any one of them D escapes, so nobody here is idle.{also} In d features such a set
   never needs more than d + 1 members (Helly).
 mask E: E is to be among the candidates.
@@ -115,7 +115,7 @@ def best_mask(name: str) -> frozenset[str]:
 
 
 def blocks_minimally(rivals: Iterable[str]) -> bool:
-    """Whether these imprison D, and none of them can be spared."""
+    """Whether these block D, and none of them can be spared."""
     return _blocking_fault(frozenset(rivals)) is None
 
 

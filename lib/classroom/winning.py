@@ -1,8 +1,8 @@
 """Lesson 2, who can win: which classes can come first for some features, and the proof when one
 cannot (001, Sections 3.1 to 3.3).
 
-`TRIANGLE` is a triangle with a class inside; `SEVEN` has five corners and two prisoners; in `OWN_ROW`
-class D wins, but not at its own row.
+`TRIANGLE` is a triangle with a class inside; `SEVEN` has five corners and two inner classes; in
+`OWN_ROW` class D wins, but not at its own row.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def test_a_ceiling_is_what_the_captors_prove_and_a_twin_halves(scanned, lost):
     assert [twins.ceiling(t) for t in range(3)] == [0.5, 0.5, 1.0]
 
 
-def test_only_captives_get_exact_weights_and_findings_are_looked_up(scanned, lost, winner):
+def test_only_lost_classes_get_exact_weights_and_findings_are_looked_up(scanned, lost, winner):
     exact = scanned.with_exact_weights([lost])
     assert exact.verify()
     assert exact.evidence(lost).weights.dtype == object

@@ -148,7 +148,7 @@ UNARGMAXABLE = [
 
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
-def test_no_mixture_lets_a_captive_win(seed, components):
+def test_no_mixture_lets_an_unargmaxable_class_win(seed, components):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-5, 5, (200, components, 2))
     X *= rng.choice([0.01, 0.1, 1.0], (200, components, 1))

@@ -846,7 +846,7 @@ U = 2.0**-53
         ([[1, 1e-300], [1, 0], [1, 0]], None, Ellipsoid([1.0, 0.0], [0.0, 1e-30], radius=1.0)),
     ],
 )
-def test_a_class_that_wins_by_a_hair_is_no_captive(W, b, features):
+def test_a_class_that_wins_by_a_hair_is_not_unargmaxable(W, b, features):
     layer, both = SoftmaxLayer(np.array(W, float), b), np.array([1, 2])
     halves, none = np.array([0.5, 0.5]), np.zeros(2, int)
     assert scan(layer, [0], features=features).evidence(0).verdict == "argmaxable"

@@ -91,7 +91,7 @@ def test_winners_without_bias_are_the_vertices_of_the_hull(seed):
     assert set(argmax_cells(square(1), W)) == winners_by_hull(SoftmaxLayer(W))
 
 
-def test_a_bias_frees_the_imprisoned_class_and_equal_classes_tie():
+def test_a_bias_lets_the_inner_class_win_and_equal_classes_tie():
     assert set(argmax_cells(square(9), INSIDE)) == {0, 1, 2}
     raised = argmax_cells(square(9), INSIDE, [0, 0, 0, 1])
     assert set(raised) == {0, 1, 2, 3}

@@ -30,7 +30,7 @@ from softgeom.layer import SoftmaxLayer
 
 
 def example() -> SoftmaxLayer:
-    """Sixty classes on two features: captives, winners, and a pair of twins."""
+    """Sixty classes on two features: unargmaxable ones, winners, and a pair of twins."""
     layer = uniform_layer(60, 2, seed=3)
     return SoftmaxLayer(np.vstack([layer.W, layer.W[:1]]), np.append(layer.bias, layer.bias[0]))
 

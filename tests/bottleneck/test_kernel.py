@@ -277,7 +277,7 @@ def test_a_point_that_no_float_holds_is_not_taken_for_the_nearest_one(rows, bias
 @pytest.mark.parametrize(
     "features", [Box(2.0), Ball(2.0), Ellipsoid([1.0, 1.0], radius=2.0)], ids=lambda f: f.kind
 )
-def test_a_captives_bound_is_the_dual_value(features):
+def test_the_bound_of_an_unargmaxable_class_is_the_dual_value(features):
     """A bias 1 below a copy's surrounding: the bound is the gap plus the support of v."""
     layer = SoftmaxLayer([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.1]], [0.0, 0.0, -1.0])
     bound = certify_unargmaxable(layer, features, 2, np.array([0, 1]), np.array([1.0, 1.0]))

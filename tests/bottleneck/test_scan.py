@@ -77,7 +77,7 @@ def test_negative_zero_is_zero():
     assert scan(SoftmaxLayer([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])).counts["tied"] == 2
 
 
-def test_planted_classes_and_only_those_are_captive():
+def test_planted_classes_and_only_those_are_unargmaxable():
     layer = hard_layer(3000, 96, planted=30, seed=3)
     found = scan(layer, np.union1d(np.arange(0, 3000, 10), np.arange(2970, 3000)))
     lost = {f.index for f in found.findings if isinstance(f.evidence, Captors)}
@@ -259,7 +259,7 @@ def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
 def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(features, tmp_path):
     layer, asked = normal_layer(4200, 96, bias=True), np.arange(0, 4200, 3)
     layer.W[[3, 6]] *= 0.01
-    layer.b[[3, 6]] = -10.0  # captives
+    layer.b[[3, 6]] = -10.0  # unargmaxable
     full = scan(layer, asked, features=features, checkpoint=tmp_path)
     # not the full scan's blocks
     part = scan(layer, asked, features=features, checkpoint=tmp_path, verdicts_only=True)

@@ -17,7 +17,7 @@ from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 
 
 def head(d: int = 10, seed: int = 0) -> tuple[SoftmaxLayer, np.ndarray]:
-    """300 outer classes, 60 copies of a dead row but for rounding, 60 mixtures with a low bias."""
+    """300 outer classes, 60 copies of one row but for rounding, 60 mixtures with a low bias."""
     rng = np.random.default_rng(seed)
     outer = rng.normal(size=(300, d))
     dead = np.zeros((60, d)) + rng.normal(scale=1e-8, size=(60, d))

@@ -1,4 +1,4 @@
-"""Captivity with room: never where exact arithmetic denies it, as often as one at a time."""
+"""Certificates with room: never where exact arithmetic denies it, as often as one at a time."""
 
 from fractions import Fraction
 from unittest import mock
@@ -52,7 +52,7 @@ def test_a_bound_is_above_the_right_side_in_fractions(seed, d, dtype, size, dens
     st.integers(1, 3),
     st.sampled_from([1e-18, 1e-17, 1e-16, 1e-15, 1e-13]),
 )
-def test_a_mixture_rounded_outwards_is_no_captive(seed, d, room):
+def test_a_mixture_rounded_outwards_is_not_unargmaxable(seed, d, room):
     """The products nearly cancel; what rounding left may outweigh the room in the bias."""
     rng = np.random.default_rng(seed)
     W, weights = rng.normal(size=(6, d)), rng.random(5)

@@ -1,4 +1,4 @@
-"""Captives of a scan that are captives over further sets: proofs, the table, the file."""
+"""Classes that are unargmaxable over further sets than a scan's: proofs, the table, the file."""
 
 from dataclasses import replace
 
@@ -53,7 +53,7 @@ def test_no_set_is_too_large_or_too_small_to_be_widened(size):
     assert turning_bounds(layer, lost, size)[1] == np.inf
 
 
-def test_many_captives_are_asked_for_more_only_on_request(monkeypatch):
+def test_many_classes_are_asked_for_more_only_on_request(monkeypatch):
     found = scan(crowd(), features=Box(3.0))
     monkeypatch.setattr(widening, "MOST", found.counts["unargmaxable"] - 1)
     assert widen(found, every=False).wider == ()

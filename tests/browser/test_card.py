@@ -30,7 +30,7 @@ CONTRAST = """() => {
 
 @pytest.fixture(scope="module")
 def card(tmp_path_factory):
-    """The address of a card with captives and unfriendly names."""
+    """The address of a card with unargmaxable classes and unfriendly names."""
     folder = tmp_path_factory.mktemp("scan")
     layer = uniform_layer(80, 2)
     tokens = [*TOKENS, *(f"token {n}" for n in range(80 - len(TOKENS)))]

@@ -65,7 +65,7 @@ def test_a_class_dragged_out_of_the_hull_can_win(open_page, drag, screenshot):
     assert "c₄ gets more than 99%" in sure.inner_text()
     counted = tab.locator(".sg-detail").inner_text()
     assert "Rankings realised: 12. Formula: 12. All orders: 24." in counted
-    screenshot(tab, "softmax_freed")
+    screenshot(tab, "softmax_bias")
 
 
 def test_the_keyboard_alone_does_what_the_mouse_does(open_page):
@@ -153,7 +153,7 @@ def test_all_rankings(open_page, screenshot):
     screenshot(tab, "softmax_dark")
 
 
-def test_fewer_rivals_free_a_captive(open_page, screenshot):
+def test_among_fewer_rivals_an_unargmaxable_class_wins(open_page, screenshot):
     tab = open_page("softmax")
     menu = tab.locator("select")
     menu.select_option(label="Candidates: fewer rivals")
@@ -167,7 +167,7 @@ def test_fewer_rivals_free_a_captive(open_page, screenshot):
         _live(tab, f"Among {rest[0]}, {rest[1]} and {rest[2]}: every class can win.")
         assert tab.locator('.sg-region[data-class="3"]').count() == 1
         if corner == "c₃":
-            screenshot(tab, "softmax_candidates_freed")
+            screenshot(tab, "softmax_candidates_fewer")
         chip.press("Enter")
         _live(tab, "c₄ can never win.")
     _press(tab, "Candidates")
@@ -327,7 +327,7 @@ def test_inside_an_iframe_a_page_takes_the_theme_and_tells_its_height(tmp_path, 
 def test_the_bias_is_lifted_and_turned(open_page, screenshot):
     tab = open_page("softmax")
     assert not tab.get_by_role("button", name="Lift", exact=True).is_visible()  # nothing to lift
-    tab.locator("select").select_option(label="A bias sets the prisoner free")
+    tab.locator("select").select_option(label="A bias lets the inner class win")
     _press(tab, "Lift")
     assert tab.locator(".sg-face").count() == 3  # c₄ is the top of a tent over three corners
     assert tab.locator(".sg-gap").count() == 0

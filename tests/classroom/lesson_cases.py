@@ -177,7 +177,7 @@ _WRONG = {
         "3": "enough in the plane", "120": "one too few", "6624": "thinned out", "40": "simplex",
     },
     "asking-guess": {
-        "0": "a dead class stays dead", "4": "one may stand in for another",
+        "0": "a lost class stays lost", "4": "one may stand in for another",
         "1": "Find the triangles",
     },
     "asking-1": {

@@ -46,7 +46,7 @@ def test_folds_and_layers_needed_have_their_closed_forms():
         assert leaders.layers_needed(alpha) == int(np.ceil(np.log(100) / np.log1p(alpha)))
 
 
-def test_which_rivals_free_and_imprison_and_the_largest_mask():
+def test_which_rivals_block_and_can_be_spared_and_the_largest_mask():
     """By enumeration of all subsets, with nothing of the answers' own search."""
     W = masks.RIVALS.W * 4
     others = [i for i in range(5) if i != 3]

@@ -1,4 +1,4 @@
-"""Small models with captives, as files that commands read."""
+"""Small models with unargmaxable classes, as files that commands read."""
 
 import numpy as np
 import onnx
@@ -39,7 +39,7 @@ def refused(capsys):
 
 @pytest.fixture
 def layer():
-    """A float32 layer, C = 40, d = 2, with captives that trail by far."""
+    """A float32 layer, C = 40, d = 2, some unargmaxable by far."""
     drawn = uniform_layer(40, 2)
     W, b = (array.astype(np.float32) for array in (drawn.W, drawn.bias))
     return SoftmaxLayer(W, b, [f"t{n}" for n in range(40)])

@@ -54,7 +54,7 @@ def test_what_a_question_has_no_use_for_is_refused(square, refused, question, op
     refused(option, "ask", square, *question.split(), option, "2")
 
 
-def test_among_fewer_rivals_a_captive_wins_and_blocking_classes_are_named(
+def test_among_fewer_rivals_a_lost_class_wins_and_blocking_classes_are_named(
     square, tmp_path, replies, told
 ):
     orders = ("a > c, inside", "c > a, inside", "inside > a, c")

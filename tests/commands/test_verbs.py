@@ -173,7 +173,7 @@ def test_an_input_behind_a_layer_norm_is_told_without_its_mean():
 
 
 def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, told):
-    # no class is imprisoned
+    # no class is unargmaxable
     bias, tokens = -0.5 * (layer.W.astype(float) ** 2).sum(1), np.array([*layer.tokens[:38], "new"])
     np.savez(tmp_path / "b.npz", W=layer.W[:39], b=bias[:39], tokens=tokens)
     told("scan", tmp_path / "b.npz", "--out", tmp_path / "b", "--quiet")

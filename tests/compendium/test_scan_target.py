@@ -13,7 +13,7 @@ from softgeom.commands import boundary
 
 @pytest.fixture
 def model(tmp_path):
-    """A layer with captives, C = 40, d = 2."""
+    """A layer with unargmaxable classes, C = 40, d = 2."""
     layer = uniform_layer(40, 2)
     np.savez(tmp_path / "my model.npz", W=layer.W, b=layer.bias)
     return tmp_path / "my model.npz"

@@ -42,7 +42,7 @@ def _random_layers(seed: int, number: int) -> list[dict]:
             W, b = rng.integers(-2, 3, size=(C, 2)) * 1.0, rng.integers(-1, 2, size=C) * 1.0
         if k % 5 == 4:
             W = np.round(W * 64) / 64
-            W[:, 1] = 1 - W[:, 0]  # all on one line: no triangle imprisons anybody, segments do
+            W[:, 1] = 1 - W[:, 0]  # all on one line: no triangle blocks a class, segments do
         layers.append({"W": W.tolist(), "b": None if k % 3 == 0 else b.tolist(), "half": 4096.0})
     return layers
 
@@ -165,8 +165,8 @@ def test_a_bad_layer_is_told_in_one_sentence(javascript, W, b, told):
     assert bool(sentence) == bool(told)
 
 
-def test_guards_are_no_prisoners_where_corners_suffice(javascript):
-    """Without a bias, corners of the hull imprison whoever is inside."""
+def test_captors_are_corners_where_corners_suffice(javascript):
+    """Without a bias, corners of the hull block every class inside."""
     layers = [layer | {"b": None} for layer in _random_layers(seed=9, number=40)]
     inside = 0
     for layer, seen in zip(layers, javascript("geometry", RUN, layers), strict=True):

@@ -139,7 +139,7 @@ def stated(features: FeatureSet) -> dict:
 def planted(
     rng: np.random.Generator, classes: int, dimension: int, *, bias: bool, dtype=np.float32
 ) -> SoftmaxLayer:
-    """A random layer with captives, a twin, a copy, a midpoint, and one off the hull by a hair."""
+    """A random layer with inner classes, a twin, a copy, a midpoint, one off the hull by a hair."""
     W = rng.normal(size=(classes, dimension))
     b = rng.normal(size=classes) * 0.3
     W[1] = W[0]

@@ -115,7 +115,7 @@ def test_presets_do_what_their_names_say():
         losers[name] = np.flatnonzero(explorer.verdicts["verdict"] != "argmaxable").tolist()
     assert told == {"6", "8", "12", "18"}
     assert losers["Figures 1 and 2: an unargmaxable class"] == [3]
-    assert losers["A bias sets the prisoner free"] == []
+    assert losers["A bias lets the inner class win"] == []
     assert losers["The upper hull decides"] == [7]
     assert losers["Twelve classes"] == [6, 7, 8, 9, 10, 11]
 

@@ -224,8 +224,8 @@ def moved(kind: int, place: int, value: float | str) -> Edit:
     return first((0, 1), change)
 
 
-def held(weights: list[float]) -> Edit:
-    """Class 0 as a captive, by weights on those after it."""
+def blocked(weights: list[float]) -> Edit:
+    """Class 0 as unargmaxable, by weights on those after it."""
     proof = [[0, n, weight / 1024] for n, weight in enumerate(weights, 1)]
     return nth(0, kinds=2, proof=proof, margins=0.0, radii=NAN)
 
@@ -239,7 +239,7 @@ def one_ulp_above(evidence: Evidence) -> None:
 
 
 def unargmaxable(evidence: Evidence) -> None:
-    """The captives alone, whose weights claim no more than that."""
+    """The unargmaxable classes alone, whose weights claim no more than that."""
     claims = [claim | {"margins": 0.0} for claim in evidence.claims() if claim["kinds"] == 2]
     evidence.put(claims)
 
@@ -449,7 +449,7 @@ def _open(evidence: Evidence, expert: int) -> None:
 
 
 def _one_blocking_set(evidence: Evidence) -> None:
-    """Of expert 0's prisons the first alone."""
+    """Of expert 0's blocking sets the first alone."""
     claims = evidence.claims()
     del claims[1 : evidence.arrays["expert_counts"][0]]
     evidence.put(claims)
@@ -457,7 +457,7 @@ def _one_blocking_set(evidence: Evidence) -> None:
 
 
 def _other_expert(evidence: Evidence) -> None:
-    """Expert 0's prisons stand for expert 1 too."""
+    """Expert 0's blocking sets stand for expert 1 too."""
     claims, counts = evidence.claims(), evidence.arrays["expert_counts"]
     claims[counts[0] : counts[0] + counts[1]] = claims[: counts[0]]
     evidence.put(claims)
@@ -530,7 +530,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "an infinite radius": said(POINTS, radii=INF),
         "a negative radius": said(POINTS, radii=-1.0),
         "no radius of a point": said(POINTS, radii=NAN),
-        "a radius of a captive": said(2, radii=0.0),
+        "a radius of an unargmaxable class": said(2, radii=0.0),
         "a bound below what the weights prove": said(2, margins=-50.0),
         "a bound a millionth lower": times(2, "margins", (1 + 1e-6)),
         "a positive bound": said(2, margins=1e-300),
@@ -546,7 +546,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "points far out": array("points32", lambda p: p * np.float32(1e6)),
         "a point filed under the other width": entry("kinds", 0, 1),
         "two points' classes exchanged": swapped((0,), "classes"),
-        "a captive's weights for a winner": swapped((0, 2), "classes"),
+        "an unargmaxable class's weights for a winner": swapped((0, 2), "classes"),
         "a weight of zero": put(0, 2, 0.0),
         "a weight of minus zero": put(0, 2, -0.0),
         "a captor without weight": weight(lambda p: idle(p, 0.0)),
@@ -558,7 +558,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a captor below zero": put(0, 1, -1),
         "a captor twice": weight(lambda p: p.insert(0, p[0])),
         "captors in another order": weight(lambda p: p.reverse()),
-        "captors of another captive": swapped((2,), "proof"),
+        "captors of another class": swapped((2,), "proof"),
         "no captors": weight(lambda p: p.clear()),
         "weights exchanged": first(2, lambda c: c.update(proof=_rotated(c["proof"]))),
         "a twin of itself": first(TWIN, lambda c: c.update(twin=c["classes"])),
@@ -571,7 +571,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a kind below zero": entry("kinds", 0, -1),
         "a kind below zero, with weights": entry("kinds", 5, -1),
         "orders within a scan": head(holds="orders"),
-        "a captive again, as a twin": listed(
+        "an unargmaxable class again, as a twin": listed(
             lambda c: c.append(c[5] | {"kinds": TWIN, "twin": 0, "margins": 0.0})
         ),
         "a class twice": listed(lambda c: c.insert(1, c[0])),
@@ -631,8 +631,8 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a narrower box": features(high=0.125, low=-0.125),
         "swapped bounds": features(high=-1.0, low=5.0),
         "a box of one point": features(high=-1.0),
-        "captives of a box of one point": both(unargmaxable, features(high=-1.0)),
-        "captives of a box turned over": both(unargmaxable, features(high=-1.0, low=5.0)),
+        "unargmaxable in a box of one point": both(unargmaxable, features(high=-1.0)),
+        "unargmaxable in a box turned over": both(unargmaxable, features(high=-1.0, low=5.0)),
         "a bound too many": features(high=[5.0] * 4),
         "a bound too few": features(high=[5.0] * 2),
         "bounds of no coordinates": features(high=[], low=[]),
@@ -770,9 +770,9 @@ FORGERIES: dict[str, dict[str, Edit]] = {
             POINTS, kinds=1, point=[5e-324], margins=2.0**-74, radii=0.0
         )
     },
-    "vanishing shift": {"a product that vanishes, taken for zero": held([1, 1])},
-    "vanishing radius": {"a radius that vanishes, taken for none": held([1024])},
-    "far apart": {"entries that the unit takes, taken for zero": held([1, 1024, 1])},
+    "vanishing shift": {"a product that vanishes, taken for zero": blocked([1, 1])},
+    "vanishing radius": {"a radius that vanishes, taken for none": blocked([1024])},
+    "far apart": {"entries that the unit takes, taken for zero": blocked([1, 1024, 1])},
     "overflow": {
         "a sum that overflows on its way, taken for the least": nth(
             0, kinds=0, point=[1.0] * 5, margins=1e37, radii=0.0
@@ -785,7 +785,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
     },
     "layernorm": {
         "a gain too many": lambda e: e.head["features"]["gain"].append((1.0).hex()),
-        "captives under gains and shifts too many": lambda e: (
+        "unargmaxable under gains and shifts too many": lambda e: (
             unargmaxable(e),
             [e.head["features"][name].append((1.0).hex()) for name in ("gain", "bias")],
         ),
@@ -867,7 +867,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "experts that are none": head(holds="experts"),
     },
     "wide": {
-        "captors of another captive of many": swapped((2,), "proof"),
+        "captors of another class of many": swapped((2,), "proof"),
         "points of other winners of many": swapped((0,), "point"),
     },
     "experts, one": {
@@ -879,10 +879,10 @@ FORGERIES: dict[str, dict[str, Edit]] = {
     },
     "experts": {
         "one block and its rest": lambda e: _expert(e, 6, [[6]], 1, [[6, 0, 1.0], [6, 1, 7.0]]),
-        "one prison where two are needed": _one_blocking_set,
+        "one blocking set where two are needed": _one_blocking_set,
         "an impossible expert called possible": entry("expert_verdicts", 0, 0),
         "a possible expert called impossible": entry("expert_verdicts", 1, 1),
-        "another expert's prisons": _other_expert,
+        "another expert's blocking sets": _other_expert,
         "a larger k": head(k=3),
         "a smaller k": head(k=1),
         "k of zero": head(k=0),

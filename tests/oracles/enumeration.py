@@ -1,14 +1,14 @@
 """Verdicts on tiny integer layers by enumeration: an oracle that shares nothing with the search,
 the solvers or the checkers.
 
-Weights ``l >= 0`` of sum 1 on the rivals prove captivity iff ``f(l) = support(v) + c.l <= 0`` with
+Weights ``l >= 0`` of sum 1 on the rivals prove t lost iff ``f(l) = support(v) + c.l <= 0`` with
 ``v = D^T l`` (duality, hull.py). Over a box f is linear between the planes ``v_j = 0``, so its
 least value, which is the class's best margin, lies at a point of the simplex where as many ``v_j``
 vanish as fix it: s rivals, s - 1 coordinates. Cramer's rule gives each such point as s minors of D,
 and all minors come from Laplace's expansion, in integers, with no division. Without bounds on x all
 of v has to vanish.
 
-Over a ball: captive without bounds, or the nearest point of ``{z : D z >= h}``, ``D_S^T (D_S
+Over a ball: never without bounds, or the nearest point of ``{z : D z >= h}``, ``D_S^T (D_S
 D_S^T)^-1 h_S`` for some independent active set S, is not inside: squared norms and radii are
 rational.
 """

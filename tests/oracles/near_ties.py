@@ -1,8 +1,8 @@
 """An attack on every rounding bound: near ties, at which float64 alone would prove falsehoods.
 
-Captives are mixtures of other classes to the last bit, witnesses beat a rival that differs by units
-in the last place. What a checker accepts is then decided again in fractions. ``without_bounds``
-shows that the attack has teeth: it sets every bound on rounding to zero.
+Unargmaxable classes are mixtures of others to the last bit, witnesses beat a rival that differs by
+units in the last place. What a checker accepts is then decided again in fractions.
+``without_bounds`` shows that the attack has teeth: it sets every bound on rounding to zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Layers in which no class is imprisoned, and the smallest repair that frees a class.
+"""Layers in which no class is unargmaxable, and the smallest repair that lets a class win.
 
 *Theorem.* If all rows have the same norm and no two are equal, every class of a layer without bias
 is argmaxable, by its own row: ``w_t.(w_t - w_i) = (||w_t||^2 + ||w_t - w_i||^2 - ||w_i||^2) / 2 =

@@ -44,7 +44,7 @@ class Cut:
 
 def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) -> Cut:
     """The classes to keep, so that the answer is the same on features x of the set with ``||x||_2
-    <= longest`` (default all). ``close_too`` also cuts classes whose captivity is certified by less
+    <= longest`` (default all). ``close_too`` also cuts classes certified unargmaxable by less
     than rounding: the same answer in exact arithmetic only. ValueError if some class was not
     scanned or is undecided, or the features have no bound, so that rounding has none either.
     """

@@ -62,8 +62,8 @@ from softgeom.threads import one_thread
 # classes without a witness that share their sample of rivals and a block of the checkpoint: groups
 # that pivot in step end late in small blocks, and few blocks leave workers without work
 DECIDE_TOGETHER = 256
-# share of climbers that a round must bring to the top: captives cannot win, and whoever can is
-# pursued once proofs have taken those away
+# share of climbers that a round must bring to the top: unargmaxable classes cannot win, and
+# those that can are pursued once proofs have taken the others away
 WORTH = 0.3
 MISSED = Finding(-1, Unknown(np.inf, "not found by search"), "ascent", 0, np.inf, np.nan)
 

@@ -1,5 +1,5 @@
-"""What is known about a class that can never win: who holds it, what would free it, and how high it
-can be ranked.
+"""What is known about an unargmaxable class: which captors prove it, which raise of its bias lets
+it win, and how high it can be ranked.
 
 *Captors* i with weights l_i >= 0 prove that at every x of the set some captor scores at least as
 high as the class, since their weighted mean does. A proof need not be the only one, and which one a
@@ -44,7 +44,7 @@ _FRESH = 128  # rivals that join at a time
 
 def heaviest_captors(scan: Scan, index: int, count: int | None = None) -> tuple[Ints, Floats]:
     """The captors of a class by falling weight, at most `count`: class numbers (n,) and shares (n,)
-    of the whole weight. ValueError if the class was not scanned or is not held by captors.
+    of the whole weight. ValueError if the class was not scanned or has no captors.
     """
     evidence = scan.evidence(index)
     if not isinstance(evidence, Captors):
@@ -70,8 +70,9 @@ def unargmaxable_table(scan: Scan, named: int = 3) -> pd.DataFrame:
 
 @one_thread()
 def with_strongest_proofs(scan: Scan, classes: Iterable[int] | None = None) -> Scan:
-    """A scan over a box with the strongest proof of each captive, or of those of ``classes``: the
-    captors of the programme with all rivals, at most d + 1. ValueError if the features are no box.
+    """A scan over a box with the strongest proof of each unargmaxable class, or of those of
+    ``classes``: the captors of the programme with all rivals, at most d + 1. ValueError if the
+    features are no box.
     """
     chosen = [f.index for f in scan.findings if isinstance(f.evidence, Captors)]
     if classes is not None:
@@ -110,13 +111,13 @@ def with_strongest_proofs(scan: Scan, classes: Iterable[int] | None = None) -> S
 
 
 def smallest_shift(scan: Scan, index: int) -> float:
-    """``-g_t`` of an unargmaxable class of a scan over a box: a larger raise of its bias frees it,
-    a smaller one does not. ValueError if the class is not unargmaxable in this scan, or its
+    """``-g_t`` of an unargmaxable class of a scan over a box: a larger raise of its bias lets it
+    win, a smaller one does not. ValueError if the class is not unargmaxable in this scan, or its
     features are no box. RuntimeError if the working set does not close.
     """
     if not isinstance(evidence := scan.evidence(index), Captors):
         what = f"Class {index} is {evidence.verdict}"
-        raise ValueError(f"{what}: only an unargmaxable class can be freed.")
+        raise ValueError(f"{what}: only an unargmaxable class has a smallest shift.")
     _demand_box(scan)
     return -_best_margin(scan, index)[0]
 
@@ -136,8 +137,8 @@ def _lead(layer: SoftmaxLayer, index: int, x: Floats) -> Floats:
 
 
 def _best_margin(scan: Scan, index: int) -> tuple[float, Captors]:
-    """The best margin of a captive over the box, and the captors that prove it; solved in units of
-    order one, which the solver's tolerances suppose.
+    """The best margin of an unargmaxable class over the box, and the captors that prove it; solved
+    in units of order one, which the solver's tolerances suppose.
     """
     units = in_units(scan.layer, _demand_box(scan))
     layer, box = units.layer, units.features

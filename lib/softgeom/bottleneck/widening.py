@@ -8,7 +8,7 @@ so?
 
 A proof for a bounded set supposes the bound. Most need no such thing: where the bound is far away,
 a best proof has no residual ``v`` that it could reach, and that proves the class lost over all of
-R^d. So each captive is asked three times, until a proof for the other set is found: with the
+R^d. So each such class is asked three times, until a proof for the other set is found: with the
 captors that it has; with those for a box so large that a residual costs too much; by a scan over
 the set. Captors are thinned to a simplex first, since only that shows that weights with ``v = 0``
 exist.
@@ -31,8 +31,8 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.threads import one_thread
 
-MOST = 1000  # captives; of more a question each takes several times what their scan took
-FEW = 20  # captives that need a bound; of more only a scan that asks for it is told which
+MOST = 1000  # such classes; of more a question each takes several times what their scan took
+FEW = 20  # of them that need a bound; of more only a scan that asks for it is told which
 RUNGS = (1.5, 2.0, 3.0, 5.0, 7.0, 10.0)  # of a ladder of bounds, in each of so many decades:
 DECADES = 4
 FAR = 16.0  # times the extent of the scan's set: a box in which proofs tend to be without residual
@@ -43,7 +43,7 @@ def widen(
 ) -> Scan:
     """The scan with proofs, over each further set, for unargmaxable classes that are so there. The
     scan's own set is skipped; ``work`` is as for `scan`: seed, n_jobs, backend, address, device.
-    Unless ``every`` is true, a scan of more than `MOST` captives comes back as it is.
+    Unless ``every`` is true, a scan of more than `MOST` unargmaxable classes comes back as it is.
     """
     lost = [f for f in found.findings if isinstance(f.evidence, Captors)]
     if not every and len(lost) > MOST:
@@ -68,8 +68,9 @@ def _proven(
     sharpen: Callable[..., tuple[Captors, float]],
     work: dict[str, Any],
 ) -> list[Finding]:
-    """Findings over a set for those of the captives that it does not free: by the captors that they
-    have, sharpened, and then by those that scans over the ``places`` find, one after the other.
+    """Findings over a set for those of the unargmaxable classes that cannot win there either:
+    by the captors that they have, sharpened, and then by those that scans over the ``places`` find,
+    one after the other.
     """
     proven: dict[int, Finding] = {}
     for where in (None, *places):

@@ -155,7 +155,7 @@ def _needed_bound(found: Scan, t: int) -> list[str]:
 
 
 def _way_out(found: Scan, t: int) -> list[str]:
-    """How near a captive class comes to winning: best rank, and least raise of its bias."""
+    """How near an unargmaxable class comes to winning: best rank, and least raise of its bias."""
     rank = bound_rank(found.layer, t, found.features)
     lines = [
         f"  the best rank that it reaches is {rank.at_least}"

@@ -68,7 +68,7 @@ SOFTMAX_PRESETS: list[State] = [
         ),
     },
     {
-        "name": "A bias sets the prisoner free",
+        "name": "A bias lets the inner class win",
         "W": _TRIANGLE,
         "b": [0.0, 0.0, 0.0, 1.0],
         "note": (
@@ -108,7 +108,7 @@ SOFTMAX_PRESETS: list[State] = [
         "name": "Twelve classes",
         "W": [*_RING, *_INSIDE],
         "b": None,
-        "note": "Six corners and six prisoners: in two features a crowd has few winners.",
+        "note": "Six corners win, six inner classes never do: of many in two features few can.",
     },
     {
         "name": "Candidates: fewer rivals",

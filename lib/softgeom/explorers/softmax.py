@@ -35,7 +35,7 @@ class SoftmaxExplorer(Explorer):
     Parameters
     ----------
     W : array_like, shape (C, 2), optional
-        Class weights; four classes, one of them imprisoned, when not given.
+        Class weights; four classes, one of them unargmaxable, when not given.
     b : array_like, shape (C,), optional
         Biases.
     names : sequence of C strings, optional

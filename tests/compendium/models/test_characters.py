@@ -19,7 +19,7 @@ def read():
     layer = SoftmaxLayer(np.eye(3), np.zeros(3), ["", "a", "b"])
     features = [np.array([[3.0, 2.0, 0.0], [0.0, 4.0, 2.0]]), np.array([[0.0, 1.0, 0.5]])]
     table = pd.DataFrame(
-        {"group": ["free", "held"], "class": [1, 2], "token": ["a", "b"], "font": "f", "size": 9}
+        {"group": ["free", "lost"], "class": [1, 2], "token": ["a", "b"], "font": "f", "size": 9}
     )
     return layer, Pictures(table.assign(reading=["a", "a"], read=[True, False]), features)
 
@@ -34,7 +34,7 @@ def test_gaps_are_the_least_over_the_positions(read):
 def test_a_shift_frees_the_held_and_spoils_others_in_turn(read):
     layer, pictures = read
     shares = shares_under_shift(pictures, layer, [2], np.array([0.0, 0.4, 0.6, 2.5]))
-    assert shares["held"].tolist() == [0, 0, 1, 1]
+    assert shares["lost"].tolist() == [0, 0, 1, 1]
     assert shares["free"].tolist() == [1, 1, 1, 0]
 
 

@@ -197,7 +197,7 @@ def test_names_stand_under_the_module_that_defines_them():
 
 
 ARTICLE = """<html><body><nav>Menu</nav><article>
-<h1>A title<a class="headerlink" href="#x">#</a></h1><p>One <b>cap</b>tive &amp; two<br>captors.</p>
+<h1>A title<a class="headerlink" href="#x">#</a></h1><p>One <b>cla</b>ss &amp; two<br>captors.</p>
 <script>let hidden;</script><img alt='x'><p>End</article>after</body></html>"""
 
 
@@ -207,4 +207,4 @@ def test_an_article_becomes_its_text(tmp_path, plant):
     start, text = "window.softgeomExcerpts = ", report.excerpts(tmp_path)
     assert text.startswith(start)
     pages = json.loads(text.removeprefix(start).rstrip(";\n"))
-    assert pages == {"notebooks/10_demo": "A title One captive & two captors. End"}
+    assert pages == {"notebooks/10_demo": "A title One class & two captors. End"}

@@ -6,7 +6,7 @@ exact arithmetic. (In floating point a saturated one ties logits that differ; a 
 either.) What depends on the class, such as a bias per class after the cap, is another layer.
 
 *A mixture of softmaxes* (Yang et al. 2018) predicts ``p = sum_m pi_m softmax(W x_m + b)`` with one
-W and b. It frees no captive:
+W and b. It lets no unargmaxable class win:
 
     Theorem. If weights l >= 0, sum 1, prove ``{t} > S`` impossible over X, then ``p_t <= max_{i in
     S} p_i`` for every mixture of features in X.

@@ -1,3 +1,3 @@
-"""What a verdict stands on: rounding bounds, certified margins, certified captivity, and the file
-that keeps them.
+"""What a verdict stands on: rounding bounds, certified margins, certificates of unargmaxability,
+and the file that keeps them.
 """

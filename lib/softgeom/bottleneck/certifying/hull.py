@@ -1,4 +1,4 @@
-"""Certified captivity: do these weights prove that a class can never win?
+"""Certificates of unargmaxability: do these weights prove that a class can never win?
 
 For weights l >= 0 on rivals and every x of the feature set X,
 
@@ -175,7 +175,7 @@ def has_slack(
     rivals: NDArray[np.intp],
     weights: NDArray[np.float64],
 ) -> bool:
-    """Whether valid float weights prove captivity as they are, by the first route."""
+    """Whether valid float weights prove t unargmaxable as they are, by the first route."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         system = _System.of(layer, features, np.full(len(rivals), t), rivals, weights)
         return system.slack_bound() <= 0
@@ -240,7 +240,7 @@ class _System:
     ) -> None:
         self.weights = weights
         k, self.d = len(below), layer.dimension
-        # One row where the same class stands above all: a captive.
+        # One row where the same class stands above all: whether it is unargmaxable.
         above = above[:1] if np.all(above == above[0]) else above
         own, rows = layer.W[above].astype(np.float64), layer.W[below].astype(np.float64)
         self.moves = (own != rows).any(axis=0)  # (d,) coordinates that the rows do not share

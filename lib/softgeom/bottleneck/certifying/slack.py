@@ -1,4 +1,4 @@
-"""Captivity with slack, for many classes at once: the first route of hull.py as two products,
+"""Certificates with slack, for many classes at once: the first route of hull.py as two products,
 sparse where the weights are.
 
 With ``L`` (n, C) the sparse matrix of all weights and s its row sums, the combinations of all
@@ -8,7 +8,7 @@ classes together are
 
 with errors of at most ``gamma (s |W_t| + L |W|)`` and ``gamma (s |b_t| + L |b|)``. Nothing is
 subtracted before it is summed, so that the rounding bound is the sum of the sizes rather than that
-of the differences: a little more than in hull.py, and nothing beside the slack that most captives
+of the differences: a little more than in hull.py, and nothing beside the slack that most proofs
 have. What it leaves open is for hull.py, one class at a time.
 """
 

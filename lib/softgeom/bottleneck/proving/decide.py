@@ -108,8 +108,8 @@ def _without_programme(
     """Weights (n,) of fresh comparisons: of those between equal rows, and of the first ones over
     the ball around the box, where least squares is several times faster than the programme.
 
-    What is impossible in the larger set is in the smaller; most captives have v = 0 and are caught
-    so.
+    What is impossible in the larger set is in the smaller; most unargmaxable classes have v = 0
+    and are caught so.
     """
     yield (~rows.any(axis=1) & (bias <= 0)).astype(float)
     if first and problem.is_box and not problem.homogeneous:

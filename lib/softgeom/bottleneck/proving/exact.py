@@ -179,7 +179,7 @@ def nearest_point(
 
         r ||D^T u|| + c.u = r ||z|| - ||z||^2 <= 0
 
-    makes u a proof of captivity, and otherwise points near z win. Non-negative least squares on
+    makes u a certificate, and otherwise points near z win. Non-negative least squares on
     ``[D^T; h^T] u = (0, 1)`` finds u; its passive columns are independent, so that no step ever
     fails, and in exact arithmetic it ends.
     """

@@ -1,5 +1,5 @@
 """The programme of one class after another by interior points and cutting planes: the few steps
-that tell who wins and who is captive.
+that tell which classes win and which never can.
 
 Over some rivals i the best lead that they must have over class t is the linear programme
 
@@ -45,7 +45,7 @@ def walk_each(
 
     Gives class -> captors and the bound <= 0 that they certify, and class -> a point (D,) of the
     region at which it seems to win. Classes without either are absent, as are all where no bias
-    differs: the optimum of a captive is zero then, and has no sign.
+    differs: the optimum of an unargmaxable class is zero then, and has no sign.
     """
     captors: dict[int, Captors] = {}
     points: Points = {}

@@ -113,9 +113,9 @@ class MarginProgramme:
     def solve_at_one(self) -> Floats:
         """Weights (working set,) with the last coordinate fixed at 1 and all others free.
 
-        In the homogeneous form the best margin of a captive class is 0 and its dual vertex may
-        waste the room that the bias leaves. At tau = 1 the objective is that room: the weights have
-        ``v = 0`` and the least ``c``. SolverError outside the hull of the rivals' rows.
+        In the homogeneous form the best margin of an unargmaxable class is 0 and its dual vertex
+        may waste the room that the bias leaves. At tau = 1 the objective is that room: the weights
+        have ``v = 0`` and the least ``c``. SolverError outside the hull of the rivals' rows.
         """
         h, D = self._programme.h, self._programme.columns - 1
         index, wide = np.arange(D, dtype=np.int32), np.full(D - 1, np.inf)

@@ -1,6 +1,6 @@
 """Weights that a sceptic can use: few, with a residual at rounding, or exactly rational.
 
-Where room absorbs the residual v of rounded weights, they prove captivity as they are. Where an
+Where room absorbs the residual v of rounded weights, they are a certificate as they are. Where an
 equality must hold (no bias, or unbounded features) floats cannot, and the proof is that weights
 near them exist: captors whose simplex holds the class with room. That argument (hull.py, route 2)
 is the shorter the fewer captors there are and the smaller v is beside the least weight:

@@ -6,7 +6,7 @@ training never moved. One programme (dual_simplex.py) serves them all, over a fe
 1. *The rivals.* The convex weights of largest entropy whose mean is the median of the open rows say
    which other rows surround them; a systematic sample of those, flattened, is what all share.
 2. *The median.* The class nearest to it that never wins against the shared rivals gives a first
-   basis, which is optimal for every class in the same simplex: most of the dead rows are done.
+   basis, which is optimal for every class in the same simplex: most copies are done.
 3. *In step.* From that basis all others pivot together. A class that beats the shared rivals at
    some point is left as soon as that point is found.
 

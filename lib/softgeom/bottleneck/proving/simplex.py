@@ -7,7 +7,7 @@ Over ``low <= z <= high`` the best margin of a class with differences ``D = w_t 
     max_z min_i (D_i.z + c_i) = min { c0.l + u.p : D^T l - p + n = 0, sum l = 1, l, p, n >= 0 },
 
 with ``u = high - low`` and ``c0 = c + D low`` (duality; ``p - n`` splits v = D^T l by sign). Every
-rival alone is a feasible start, every feasible l of value <= 0 is a proof of captivity, and the
+rival alone is a feasible start, every feasible l of value <= 0 is a certificate, and the
 reduced costs of n are ``z - low``. Integer pivoting (Edmonds 1967, Bareiss 1968): all entries share
 one denominator, the last pivot, and divisions are exact.
 """

@@ -1,4 +1,4 @@
-"""Convex weights for many captive classes at once, by maximum entropy.
+"""Convex weights for many unargmaxable classes at once, by maximum entropy.
 
 A class deep inside the hull of the others needs no vertex of a linear programme: among the weights
 p >= 0 that sum to one, those of largest entropy relative to ``exp(b / T)`` with ``sum_i p_i w_i =

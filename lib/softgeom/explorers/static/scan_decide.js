@@ -1,6 +1,6 @@
 // What the search leaves open, decided class after class by cutting planes: solve against some rivals, look at everybody, add the strongest.
 //
-// Weights that prove captivity against few rivals prove it for good. Captives of one layer share most of their captors, and one basis often serves
+// Weights that prove a class unargmaxable against few rivals prove it for good. Such classes of one layer share most of their captors, and one basis often serves
 // many: it is tried on the next class first.
 
 import { Bases } from "./scan_bases.js";
@@ -10,7 +10,7 @@ import { certifiedMargin, climb, firstLook, look } from "./scan_search.js";
 
 const CUTS = 40; // rounds for one class
 const STRONGEST = 64; // rivals that join in each
-const TRIED = 8; // classes near the middle: the first may not be captive
+const TRIED = 8; // classes near the middle: the first may be able to win
 const COPY = 1e-6; // of a row's length: a rival no farther away is a copy but for its last digits, between which no shared basis can tell
 const WORTH = 0.3; // share of climbers that a round must bring to the top: proofs are cheap
 const WON = Symbol("won");
@@ -52,13 +52,13 @@ function* staged(steps, say) {
   }
 }
 
-/** Captives of rivals that their neighbours share, each from its neighbour's basis; those that beat these rivals come back. */
+/** Classes that never win against rivals that their neighbours share, each from its neighbour's basis; those that beat these rivals come back. */
 function* alongNeighbours(layer, open, bases, prove, won, now) {
   const beating = [];
   let proofs = 0;
   for (const [n, one] of nearestFirst(layer, open).entries()) {
     if (n >= TRIED && !proofs) {
-      beating.push({ ...one, stuck: 0 }); // captives here are few, or not alike
+      beating.push({ ...one, stuck: 0 }); // unargmaxable classes here are few, or not alike
       continue;
     }
     yield { stage: "proving", done: n, of: open.length };
@@ -79,7 +79,7 @@ function* oneByOne(layer, left, bases, prove, won, now) {
     const decided = (ended) => ended === WON || (ended && prove(one.t, ended.rivals, ended.weights, "cuts"));
     const ended = cut(layer, one, bases, won, now);
     const done = decided(ended);
-    if (before && (ended === WON || !done)) bases.restore(before); // only captives leave their basis to others
+    if (before && (ended === WON || !done)) bases.restore(before); // only unargmaxable classes leave their basis to others
     if (!done) decided(cut(layer, one, new Bases(layer.d, ...boxAround(layer)), won, now, true));
   }
 }
@@ -115,7 +115,7 @@ function cut(layer, one, bases, won, now, own = false) {
   return null;
 }
 
-/** [rivals, weights, bound] when they prove captivity: as they are, or rounded to few digits, which ties need. */
+/** [rivals, weights, bound] when they prove t unargmaxable: as they are, or rounded to few digits, which ties need. */
 function proven(layer, t, rivals, weights) {
   const snapped = weights.map((w) => Math.round(w * 2 ** 30) / 2 ** 30);
   for (const tried of [weights, snapped]) {

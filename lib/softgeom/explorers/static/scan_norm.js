@@ -1,6 +1,6 @@
 // A layer behind a final normalisation: x = shift + gain u with ‖u‖ <= sqrt(d), where LayerNorm takes the mean off u first (features/ellipsoid.py).
 //
-// The search runs over the ball of u, on rows gain w (centred) and biases b + w.shift. Those are rounded, so proofs of captivity are about the rows as
+// The search runs over the ball of u, on rows gain w (centred) and biases b + w.shift. Those are rounded, so certificates of unargmaxability are about the rows as
 // they are stored, which the layer keeps as `stated`, and what rounding did to the others is in the margins of points (`roundingAt`).
 
 import { INFLATE, gamma, greatest, makeScanLayer, normUp, rowOf, underflow } from "./scan_layer.js";

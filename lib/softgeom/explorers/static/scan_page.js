@@ -154,7 +154,7 @@ export function scanPage(code, example, called) {
     const numbers = (n) => n.toLocaleString("en");
     at("headline").textContent = never
       ? `${numbers(never)} of ${numbers(classes)} classes can never be the one answer.`
-      : counts.undecided ? `No dead class among those that were decided.` : `Every one of the ${numbers(classes)} classes can win.`;
+      : counts.undecided ? `No unargmaxable class among those that were decided.` : `Every one of the ${numbers(classes)} classes can win.`;
     at("counts").replaceChildren(
       ...Object.entries(WORDS).filter(([verdict]) => counts[verdict]).map(([verdict, [word, means]]) => {
         const item = document.createElement("li");

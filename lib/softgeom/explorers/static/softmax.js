@@ -58,7 +58,7 @@ const BIAS_LIMIT = 4;
 const MOST_NAMED = 12; // pairs in one sentence
 const MISSIONS = [
   ["Without a bias, place four or more classes so that every one can win.", ({ told, layer }) => !layer.biased && !told.pairs && layer.classes >= 4 && told.lost.length === 0],
-  ["Imprison two classes at once.", ({ told }) => told.lost.length >= 2 && told.found.every(({ verdict }) => verdict !== "tied")],
+  ["Place the classes so that two can never win.", ({ told }) => told.lost.length >= 2 && told.found.every(({ verdict }) => verdict !== "tied")],
   ["Let a class inside the hull win by its bias.", ({ told }) => told.bounded !== ""],
   ["Find a special position: fewer rankings than the formula says.", ({ told, layer }) => told.counts.special && layer.classes >= 3],
 ];
@@ -90,7 +90,7 @@ export function explainPair({ pair: [i, j], why }, name) {
   return `${name(i)} and ${name(j)}: ${where}. There a mean of the pair is a mean of others, so wherever x is, one of the others scores at least as much as one of the pair.`;
 }
 
-/** What there is to say about a layer: the line that is announced, the counts, and the reasons of each imprisoned class. */
+/** What there is to say about a layer: the line that is announced, the counts, and the reasons of each unargmaxable class. */
 export function describe(layer, name) {
   const found = verdicts(layer);
   const named = (verdict) => found.flatMap((v, i) => (v.verdict === verdict ? [name(i)] : []));
@@ -228,7 +228,7 @@ export function render({ model, el }) {
     [
       "Each point is a class, and its place is its row of weights. Drag one, or Tab to it and press the arrow keys.",
       "Each region holds the features x for which that class scores highest. The diamond is one such x; drag it.",
-      "Here stands who can never win. A ringed class is dead: press “Why?” for the proof.",
+      "Here stand the classes that can never win; they are ringed. Press “Why?” for the proof.",
       "All orders that the layer can produce are counted, exactly, beside the formula for general position.",
       "A bias can free a class inside the hull; “Lift” shows it as a height.",
     ],
@@ -533,7 +533,7 @@ function tell(page, told, state, name, suspect) {
   const share = regions === all ? "every order" : `${number(regions)} of their ${number(all)} orders, ${percent(regions / all)}`;
   say(page.plain, `In plain words: this layer can give ${winners} of its ${told.found.length} answers, and can rank them in ${share}.`);
   const reasons = [
-    state.why ? (suspect >= 0 ? explain(told.found[suspect], suspect, name, state.layer.biased) : "Nobody is imprisoned.") : "",
+    state.why ? (suspect >= 0 ? explain(told.found[suspect], suspect, name, state.layer.biased) : "No class is unargmaxable.") : "",
     told.bounded,
   ];
   say(page.reason, reasons.filter(Boolean).join(" "));
