@@ -4,7 +4,6 @@ again as the format demands (docs/certificates.md). Reads and writes without sof
 
 from __future__ import annotations
 
-import copy
 import io
 import json
 import zipfile
@@ -37,10 +36,6 @@ class Evidence:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name].copy() for name in file.files}
         return cls(json.loads(str(arrays.pop("head"))), arrays)
-
-    def copy(self) -> Evidence:
-        """One more, to be edited."""
-        return copy.deepcopy(self)
 
     def bytes(self) -> bytes:
         """The file."""

@@ -128,7 +128,7 @@ class Ceilings:
         for name, (ours, claimed) in bounds.items():
             if (wrong := np.flatnonzero(~(ours <= claimed))).size:
                 n, t = wrong[0], int(self.classes[wrong[0]])
-                proof = f"{abs(claimed[n])!r}, only {abs(ours[n])!r}"
+                proof = f"{abs(claimed[n]).item()}, only {abs(ours[n]).item()}"
                 which = f"Class {t} ({self.layer.token(t)})"
                 raise ValueError(f"{which}: its point does not prove the {name} {proof}.")
         return True
