@@ -3,6 +3,7 @@ it, list what no test noticed.
 
     python tools/mutants.py --each 5 [--only hull]   draw from those that were never tried, and try
     python tools/mutants.py --again [--only hull]    try again what survived without reason
+    python tools/mutants.py --replaced 120           draw from what is not trusted, by lines of code
 
 A small runner of our own: mutmut and cosmic-ray start a Python for each mutant, which here costs
 more than the tests. This one imports the library and its tests once, forks for each mutant, and
@@ -35,7 +36,7 @@ import resource
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from itertools import zip_longest
 from pathlib import Path
@@ -66,17 +67,29 @@ TRUSTED = (  # what docs/trust.md trusts
     "softgeom/layer.py",
     "softgeom/rounding.py",
 )
+REPLACED = {  # what proposes, what reads models, and the kit that judges claims
+    HOME: ("blocks", "problem", "pruning", "routes", "rows", "scan_result", "scanner", "widening"),
+    **dict.fromkeys((f"{HOME}/proving", f"{HOME}/searching", f"{HOME}/asking"), ("*",)),
+    "softgeom/checkpoints": ("loading", "formats", "live", "opened", "tensors", "choosing",
+    "conventions", "activation", "labels"),
+    "compendium": ("book", "keeping", "making", "statistics"),
+    "compendium/claims": ("*",),
+}  # fmt: skip
 MODULES = (
     *TRUSTED,
-    f"{HOME}/searching/twins.py",
-    f"{HOME}/asking/experts.py",
-    f"{HOME}/proving/decide.py",
-    f"{HOME}/blocks.py",
-    f"{HOME}/problem.py",
-    f"{HOME}/scan_result.py",
-    f"{HOME}/scanner.py",
+    *(
+        path.relative_to(ROOT / "lib").as_posix()
+        for folder, names in REPLACED.items()
+        for name in names
+        for path in sorted((ROOT / "lib" / folder).glob(f"{name}.py"))
+    ),
 )
-TESTS = ("bottleneck", "forgeries", "test_features.py", "test_layer.py")
+TESTS = (
+    *("bottleneck", "forgeries", "test_features.py", "test_layer.py"),
+    *("checkpoints", "compendium/claims"),
+    *(f"compendium/test_{name}.py" for name in ("book", "keeping", "scans", "statistics")),
+)
+MOST = 12  # of a module, where mutants are drawn by lines
 COLUMNS = (
     *("module", "line", "statement", "before", "after"),
     *("first", "verdict", "reason", "checked"),
@@ -253,8 +266,8 @@ class _Collected:
         return True
 
 
-def with_tests(work: Callable[[pytest.Session], None]) -> None:
-    """Import softgeom and its tests, and do something with them."""
+def with_tests(work: Callable[[pytest.Session], None], files: Iterable[str] = ()) -> None:
+    """Import softgeom and its tests, or those in some files, and do something with them."""
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "lib"))
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -262,7 +275,7 @@ def with_tests(work: Callable[[pytest.Session], None]) -> None:
     os.dup2(nowhere, 2)
     quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what was imported before
     options = ("-n0", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=forgetful")
-    names = [str(ROOT / "tests" / name) for name in TESTS]
+    names = [str(ROOT / name) for name in files or [f"tests/{name}" for name in TESTS]]
     pytest.main([*quiet, *options, *names], plugins=[_Collected(work)])
 
 
@@ -334,49 +347,53 @@ def learn(hand_over: Callable[[dict[str, Test]], None]) -> None:
 
 
 def come_of(
-    module: str, drawn: list[Mutant], tests: dict[str, Test], most: float
-) -> Iterator[tuple[Mutant, str]]:
-    """Each mutant of a module with what comes of it: killed, killed (time), SURVIVED."""
-    path = ROOT / "lib" / module
-    source = path.read_text(encoding="utf-8")
+    drawn: list[tuple[str, Mutant]], tests: dict[str, Test], most: float
+) -> Iterator[tuple[str, Mutant, str]]:
+    """Each mutant, after its module, with what comes of it: killed, killed (time), SURVIVED."""
+    paths = {module: ROOT / "lib" / module for module, _ in drawn}
+    sources = {module: path.read_text(encoding="utf-8") for module, path in paths.items()}
     noticed = collections.Counter[str]()  # by which test
 
-    def code(mutant: Mutant) -> types.CodeType:
-        return compile(mutant.applied(source), str(path), "exec")
-
-    def judged(mutant: Mutant, attempt: Callable[..., None]) -> str:
+    def judged(module: str, mutant: Mutant, attempt: Callable[..., None]) -> str:
         names, seconds = _chosen(tests, noticed, module, mutant, most)
-        tried = forked(lambda tell: attempt(tell, code(mutant), names), 3 * seconds + 10)
+        path = str(paths[module])
+        code = compile(mutant.applied(sources[module]), path, "exec")
+        tried = forked(lambda tell: attempt(tell, path, code, names), 3 * seconds + 10)
         killer = next(tried, None)
         tried.close()
         noticed[killer] += 1
         return "SURVIVED" if killer == "" else "killed" if killer else "killed (time)"
 
-    def import_anew(tell: Callable[[str], None], code: types.CodeType, names: list[str]) -> None:
+    def import_anew(
+        tell: Callable[[str], None], path: str, code: types.CodeType, names: list[str]
+    ) -> None:
         read = SourceFileLoader.get_code
         SourceFileLoader.get_code = lambda self, name: (  # type: ignore[method-assign]
-            code if self.path == str(path) else read(self, name)
+            code if self.path == path else read(self, name)
         )
-        with_tests(lambda session: tell(run(session, names)))
+        files = dict.fromkeys(name.partition("::")[0] for name in names)
+        with_tests(lambda session: tell(run(session, names)), files)
 
     def try_functions(hand_over: Callable[[str], None]) -> None:
         def work(session: pytest.Session) -> None:
             there = [f for f in gc.get_objects() if type(f) is types.FunctionType]
-            functions = [f for f in there if f.__code__.co_filename == str(path)]
 
-            def put_in(tell: Callable[[str], None], code: types.CodeType, names: list[str]) -> None:
-                _put_into(functions, code)
+            def put_in(
+                tell: Callable[[str], None], path: str, code: types.CodeType, names: list[str]
+            ) -> None:
+                _put_into([f for f in there if f.__code__.co_filename == path], code)
                 tell(run(session, names))
 
-            for mutant in drawn:
+            for module, mutant in drawn:
                 if not mutant.at_import:
-                    hand_over(judged(mutant, put_in))
+                    hand_over(judged(module, mutant, put_in))
 
         with_tests(work)
 
     verdicts = forked(try_functions)
-    for mutant in drawn:
-        yield mutant, judged(mutant, import_anew) if mutant.at_import else next(verdicts)
+    for module, mutant in drawn:
+        anew = mutant.at_import
+        yield module, mutant, judged(module, mutant, import_anew) if anew else next(verdicts)
 
 
 def _chosen(
@@ -423,6 +440,9 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=5.0, help="of tests for each mutant")
     parser.add_argument(
+        "--replaced", type=int, metavar="N", help="so many of what is not trusted, by lines"
+    )
+    parser.add_argument(
         "--again", action="store_true", help="survivors without a reason, instead of a sample"
     )
     options = parser.parse_args()
@@ -435,19 +455,28 @@ def main() -> None:
     tests = next(forked(learn), None)
     if tests is None:
         sys.exit("The tests fail without any mutant: nothing can be learned.")
+    drawn, others = [], MODULES[len(TRUSTED) :]
+    lines = {module: (ROOT / "lib" / module).read_bytes().count(b"\n") for module in others}
+    share = (options.replaced or 0) / sum(lines.values())
     for module in (name for name in MODULES if any(word in name for word in options.only)):
         fresh = [m for m in every[module] if _is_new(known.get(m.key(module)))]
-        drawn = random.Random(0).sample(fresh, min(options.each, len(fresh)))
+        many = (
+            options.each
+            if options.replaced is None
+            else min(round(share * lines.get(module, 0)), MOST)
+        )
+        some = random.Random(0).sample(fresh, min(many, len(fresh)))
         if options.again:
-            drawn = [m for m in every[module] if _is_open(known.get(m.key(module)))]
-        for mutant, verdict in come_of(module, drawn, tests, options.seconds) if drawn else ():
-            key = mutant.key(module)
-            row = dict.fromkeys(COLUMNS, "") | dict(zip(KEYS, key, strict=True))
-            row |= known.get(key, {"first": verdict})
-            known[key] = row | {"line": str(mutant.lines.start), "verdict": verdict}
-            said = f"{mutant.before}  ->  {mutant.after}"
-            print(f"{verdict:13} {module}:{mutant.lines.start}  {said}", flush=True)
-            _write(known)
+            some = [m for m in every[module] if _is_open(known.get(m.key(module)))]
+        drawn += [(module, mutant) for mutant in some]
+    for module, mutant, verdict in come_of(drawn, tests, options.seconds):
+        key = mutant.key(module)
+        row = dict.fromkeys(COLUMNS, "") | dict(zip(KEYS, key, strict=True))
+        row |= known.get(key, {"first": verdict})
+        known[key] = row | {"line": str(mutant.lines.start), "verdict": verdict}
+        said = f"{mutant.before}  ->  {mutant.after}"
+        print(f"{verdict:13} {module}:{mutant.lines.start}  {said}", flush=True)
+        _write(known)
     _write(known)
     _count(known, every)
 
@@ -485,7 +514,17 @@ def _count(known: dict[Key, dict[str, str]], every: dict[str, list[Mutant]]) -> 
         for name, modules in (
             *((short[module], [module]) for module in TRUSTED),
             ("all that is trusted", list(TRUSTED)),
-            *((f"not trusted: {short[name]}", [name]) for name in every if name not in TRUSTED),
+            *(
+                (
+                    f"not trusted: {folder.removeprefix('softgeom/')}",
+                    [
+                        name
+                        for name in every
+                        if name not in TRUSTED and name.rpartition("/")[0] == folder
+                    ],
+                )
+                for folder in REPLACED
+            ),
         ):
             keys = [mutant.key(module) for module in modules for mutant in every[module]]
             tried = [known[key] for key in keys if not _is_new(known.get(key))]

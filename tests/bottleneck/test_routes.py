@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from softgeom.bottleneck import routes
+from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.examples import hard_layer
+from softgeom.bottleneck.problem import FEW, make_problem
+from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Unbounded
 from softgeom.layer import SoftmaxLayer
@@ -37,6 +40,8 @@ def test_no_verdict_hangs_on_one_route(name, verdicts, monkeypatch):
     broken(monkeypatch, [name], ZeroDivisionError("induced"))
     failed = scan(layer)
     assert failed.verify()
+    counted = failed.table.method.isin(["ascent", "programme"])
+    assert not failed.table.steps[~counted].any()
     for found in (left_out, failed):
         assert found.table.verdict.tolist() == verdicts or name == "programme"
         assert len(found) == layer.classes
@@ -59,6 +64,27 @@ def test_an_interrupt_is_no_fault_and_unknown_routes_are_named(fault, monkeypatc
         scan(hard_layer(300, 8, planted=30))
     with pytest.raises(ValueError, match="'surround'"):
         scan(hard_layer(300, 8, planted=30), without=["sorround"])
+
+
+@pytest.mark.parametrize("features", [Box(1.0, low=-0.5), Ball(1.0)])
+def test_programmes_decide_in_floats_what_is_no_near_tie(features, monkeypatch):
+    monkeypatch.setattr("softgeom.bottleneck.proving.decide.decide_exactly", None)
+    rng = np.random.default_rng(0)
+    layer = SoftmaxLayer(rng.standard_normal((40, 3)), rng.standard_normal(40))
+    problem, checker = make_problem(layer, features), Checker(layer, features)
+    none, verdicts = np.zeros(0, np.intp), scan(layer, features=features).table.verdict
+    assert set(verdicts) == {"argmaxable", "unargmaxable"}
+    for t, verdict in enumerate(verdicts):
+        _, margin, rounds = decide(problem, checker, wins(t), problem.anchor, none)
+        assert (margin > 0) == (verdict == "argmaxable")
+        assert rounds <= 6
+
+
+def test_the_interior_method_is_for_many_classes_in_few_features():
+    rng = np.random.default_rng(0)
+    layers = [SoftmaxLayer(rng.standard_normal((C, 3)), np.ones(C)) for C in (FEW, FEW + 1)]
+    asked = [make_problem(W, features) for features in (Box(1.0), Unbounded()) for W in layers]
+    assert list(map(routes.is_narrow, asked)) == [False, True, False, False]
 
 
 SETS = {

@@ -73,7 +73,7 @@ def test_a_card_shows_tokens_and_runs_none():
 def test_near_copies_and_the_distance_to_untrained_rows():
     rng = np.random.default_rng(0)
     W = rng.standard_normal((30, 8))
-    W[:6] = 0.01 * rng.standard_normal((6, 8)) + 0.1  # untrained: short, alike
+    W[:6] = 0.01 * rng.standard_normal((6, 8)) + 2  # untrained: alike, and long
     W[10] = W[11] * (1 + 1e-6)
     table = row_table(SoftmaxLayer(W), [0, 1, 2])
     assert set(table.nsmallest(6, "distance")["class"]) == set(range(6))

@@ -157,6 +157,7 @@ def test_a_floor_stays_and_many_are_told_their_bound_only_on_request(monkeypatch
     monkeypatch.setattr(widening, "FEW", 1)
     assert up_to(found, every=False) is found
     assert len(up_to(found).wider) > len(found.wider)
+    assert up_to(scan(crowd(), features=Box(1.0))).wider
 
 
 @pytest.mark.parametrize("features", [Unbounded(), Ball(3.0), Box((3.0,) * 3)])

@@ -6,12 +6,14 @@ import json
 import lzma
 import shutil
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import softgeom as sg
 from softgeom.checkpoints import load_head, load_softmax_layer
+from softgeom.checkpoints.activation import named_activation
 from softgeom.checkpoints.conventions import find_norm
 from softgeom.checkpoints.tensors import ArrayStore
 
@@ -26,6 +28,22 @@ def test_weights_and_bias_of_each_family(model_folders, family):
     assert (layer.b is None) == (b is None)
     if b is not None:
         np.testing.assert_array_equal(layer.b, b)
+
+
+def test_a_folder_that_holds_a_model_goes_before_a_released_one_of_its_name(
+    model_folders, tmp_path, monkeypatch
+):
+    folder, W, _ = model_folders["gpt2"]
+    (tmp_path / "ppocr-v4").symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    np.testing.assert_array_equal(load_softmax_layer("ppocr-v4").W, W)
+
+
+@pytest.mark.parametrize(("name", "assumed"), [("relu", True), ("relu6", False)])
+def test_two_classes_suffice_and_a_bound_that_is_assumed_is_named(tmp_path, name, assumed):
+    np.savez(tmp_path / "two.npz", W=np.eye(2))
+    head = replace(load_head(tmp_path / "two.npz"), activation=named_activation(name))
+    assert ("is assumed" in head.feature_set()[1]) == assumed
 
 
 @pytest.mark.parametrize(

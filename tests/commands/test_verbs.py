@@ -256,6 +256,21 @@ def test_logits_stay_within_the_rounding_bound_and_undecided_classes_stop_a_prun
         cut(Scan(layer, Box(100.0), unknown))
 
 
+def test_the_rounding_bound_is_at_least_that_of_the_largest_products(layer):
+    """``(d + 2) u (|w|.|x| + |b|)``, each row at the point of the set that is worst for it."""
+    W, b = 9 * np.abs(layer.W.astype(float)), np.abs(layer.bias.astype(float))
+    gain, shift = np.array([2.0, 0.5]), np.array([1.0, 3.0])
+    along, scaled = (V / np.linalg.norm(V, axis=1, keepdims=True) for V in (W, W * gain))
+    worst = (
+        (Box(3.0, low=-5.0), np.full_like(W, 5.0)),
+        (Ball(5.0), 5 * along),
+        (Ellipsoid(gain, shift, radius=2.0), shift + 2 * gain * scaled),
+    )
+    for features, x in worst:
+        least = (layer.dimension + 2) * 2.0**-24 * ((W * x).sum(axis=1) + b)
+        assert (rounding_errors(SoftmaxLayer(W, b), features) >= (1 - 1e-9) * least).all()
+
+
 @pytest.mark.parametrize(
     ("W", "b", "features"),
     [

@@ -43,6 +43,7 @@ def test_everything_is_written_but_what_changes_at_each_run(start, compendium):
     execution = json.loads((compendium / "executed" / "smoke" / "10_demo.json").read_text())
     changing = {"commit", "seconds", "host", "finished"}
     assert changing <= set(execution)
+    assert 0 <= execution["seconds"] < 3600
     assert not changing & set(written)
 
 

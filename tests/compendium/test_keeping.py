@@ -99,9 +99,12 @@ def test_code_two_imports_away_gives_a_new_key_and_new_numbers(keep, lib, caplog
     _change(lib / "keptdemo" / "far.py", "SIGN = -1\n")
     with caplog.at_level(logging.WARNING, "softgeom"):
         assert keep() == [-3.0, -6.0]
-    assert "demo: computed again, since code changed: keptdemo.far" in caplog.text
+        _change(lib / "keptdemo" / "middle.py", MIDDLE.replace("SIGN * x", "x * SIGN"))
+        assert keep() == [-3.0, -6.0]
+    said = "demo: computed again, since code changed: keptdemo."
+    assert caplog.messages == [f"{said}far", f"{said}middle"]  # since it was last computed
     made = [json.loads((entry / "made.json").read_text()) for entry in keep.entries()]
-    assert len(made) == 2
+    assert len(made) == 3
     assert len({one["code"]["keptdemo.far"] for one in made}) == 2, "which code made it"
 
 

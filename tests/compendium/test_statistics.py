@@ -80,6 +80,8 @@ def test_p_is_below_a_level_exactly_when_the_interval_leaves_out_zero():
     assert sure == [p_value(draw) < 0.05 for draw in draws]
     assert 0 < sum(sure) < 400
     assert (p_value([2.0]), p_value([0.0, 0.0]), p_value([1.0, 1.0])) == (1, 1, 0)
+    some = [0.0, 1.0, 2.0, 1.5]  # one pair alone does not differ
+    assert p_value(some) == pytest.approx(stats.ttest_1samp(some, 0).pvalue)
 
 
 def test_so_many_seeds_decide_and_one_fewer_does_not():
