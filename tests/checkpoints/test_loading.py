@@ -39,7 +39,7 @@ def test_a_folder_that_holds_a_model_goes_before_a_released_one_of_its_name(
     np.testing.assert_array_equal(load_softmax_layer("ppocr-v4").W, W)
 
 
-@pytest.mark.parametrize(("name", "assumed"), [("relu", True), ("relu6", False)])
+@pytest.mark.parametrize(("name", "assumed"), [("ReLU", True), ("ReLU6", False)])
 def test_two_classes_suffice_and_a_bound_that_is_assumed_is_named(tmp_path, name, assumed):
     np.savez(tmp_path / "two.npz", W=np.eye(2))
     head = replace(load_head(tmp_path / "two.npz"), activation=named_activation(name))
