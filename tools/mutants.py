@@ -70,11 +70,13 @@ TRUSTED = (  # what docs/trust.md trusts
 REPLACED = {  # what proposes, what reads models, and the kit that judges claims
     HOME: ("blocks", "problem", "pruning", "routes", "rows", "scan_result", "scanner", "widening"),
     **dict.fromkeys((f"{HOME}/proving", f"{HOME}/searching", f"{HOME}/asking"), ("*",)),
-    "softgeom/checkpoints": ("loading", "formats", "live", "opened", "tensors", "choosing",
-    "conventions", "activation", "labels"),
+    "softgeom/checkpoints": (
+        *("loading", "formats", "live", "opened", "tensors", "choosing"),
+        *("conventions", "activation", "labels"),
+    ),
     "compendium": ("book", "keeping", "making", "statistics"),
     "compendium/claims": ("*",),
-}  # fmt: skip
+}
 MODULES = (
     *TRUSTED,
     *(
@@ -460,11 +462,9 @@ def main() -> None:
     share = (options.replaced or 0) / sum(lines.values())
     for module in (name for name in MODULES if any(word in name for word in options.only)):
         fresh = [m for m in every[module] if _is_new(known.get(m.key(module)))]
-        many = (
-            options.each
-            if options.replaced is None
-            else min(round(share * lines.get(module, 0)), MOST)
-        )
+        many = options.each
+        if options.replaced is not None:
+            many = min(round(share * lines.get(module, 0)), MOST)
         some = random.Random(0).sample(fresh, min(many, len(fresh)))
         if options.again:
             some = [m for m in every[module] if _is_open(known.get(m.key(module)))]
@@ -510,22 +510,12 @@ def _count(known: dict[Key, dict[str, str]], every: dict[str, list[Mutant]]) -> 
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["module", "mutants", "tried", "survived at first", "survive now",
         "of these with a reason", "checked by a second reader"])  # fmt: skip
-        short = {module: module.removeprefix("softgeom/") for module in every}
-        for name, modules in (
-            *((short[module], [module]) for module in TRUSTED),
-            ("all that is trusted", list(TRUSTED)),
-            *(
-                (
-                    f"not trusted: {folder.removeprefix('softgeom/')}",
-                    [
-                        name
-                        for name in every
-                        if name not in TRUSTED and name.rpartition("/")[0] == folder
-                    ],
-                )
-                for folder in REPLACED
-            ),
-        ):
+        groups = {module.removeprefix("softgeom/"): [module] for module in TRUSTED}
+        groups["all that is trusted"] = list(TRUSTED)
+        for module in MODULES[len(TRUSTED) :]:
+            folder = str(Path(module).parent).removeprefix("softgeom/")
+            groups.setdefault(f"not trusted: {folder}", []).append(module)
+        for name, modules in groups.items():
             keys = [mutant.key(module) for module in modules for mutant in every[module]]
             tried = [known[key] for key in keys if not _is_new(known.get(key))]
             alive = [row for row in tried if row["verdict"] == "SURVIVED"]
