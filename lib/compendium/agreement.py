@@ -245,8 +245,6 @@ def value_of(what: str, profile: str) -> float | None:
         found = runs.recorded(what, (profile,))
     except (KeyError, FileNotFoundError):
         return None
-    if what.count(":") > 1:  # the text of a cell
-        return float(found.replace(",", ""))
     return float(found) if isinstance(found, int | float) else None
 
 

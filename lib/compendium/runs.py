@@ -77,9 +77,9 @@ def recorded(what: str, profiles: tuple[str, ...] = SHOWN) -> Any:
     """What a committed run recorded, by its address.
 
     `18_reachable_vocabulary/outputs` is a value, `001-prevention:before` the evidence of a claim,
-    `NOTEBOOK/TABLE:KEY:COLUMN`, or `bench/TABLE:KEY:COLUMN` of a benchmark, the text of a cell in
-    the first row that holds the key. KeyError or FileNotFoundError when there is none, or only one
-    on stand-in or incomplete data.
+    `NOTEBOOK/TABLE:KEY:COLUMN`, or `bench/TABLE:KEY:COLUMN` of a benchmark, a cell in the first row
+    that holds the key: its number, or its text. KeyError or FileNotFoundError when there is none,
+    or only one on stand-in or incomplete data.
     """
     name, _, place = what.partition(":")
     notebook, _, key = name.rpartition("/")
@@ -93,11 +93,14 @@ def recorded(what: str, profiles: tuple[str, ...] = SHOWN) -> Any:
     return _cell(run.results / f"{key}.csv", place) if place else run.record["values"][key]["value"]
 
 
-def _cell(table: Path, place: str) -> str:
+def _cell(table: Path, place: str) -> float | str:
     held, _, column = place.rpartition(":")
     for row in csv_rows(table):
         if held in row.values():
-            return row[column]
+            text, plain = row[column], row[column].replace(",", "")
+            with contextlib.suppress(ValueError):
+                return int(plain) if plain.isdecimal() else float(plain)
+            return text
     raise KeyError(f"{table.stem}:{place}: no row of that table holds {held!r}")
 
 

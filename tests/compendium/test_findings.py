@@ -107,10 +107,11 @@ def test_what_was_recorded_is_found_by_its_address_on_real_data_alone(record):
     with pytest.raises(KeyError, match="001-a:gain: recorded on stand-in data alone"):
         runs.recorded("001-a:gain")
     folder = record(content={"values": {"lost": {"value": 7}}}, a=-2)
-    (folder / "counts.csv").write_text("model,lost\nx: small,8\n")
+    (folder / "counts.csv").write_text('model,lost,share\nx: small,"1,008",-.5\n')
     assert runs.recorded("001-a:gain") == -2
     assert runs.recorded("10_demo/lost") == 7
-    assert runs.recorded("10_demo/counts:x: small:lost") == "8"
+    for column, cell in (("model", "x: small"), ("lost", 1008), ("share", -0.5)):
+        assert runs.recorded(f"10_demo/counts:x: small:{column}") == cell
     for gone in ("001-b:gain", "001-a:size", "10_demo/kept", "10_demo/counts:y:lost", "11_x/lost"):
         with pytest.raises(KeyError):
             runs.recorded(gone)

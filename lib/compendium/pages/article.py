@@ -100,14 +100,8 @@ def _filled(what: str, form: str) -> str:
         return _FIGURES[name]()
     if kind == "source":
         return _source(name, *filter(None, form.split("|")))
-    value = _value(what)
+    value = recorded(what)
     return html.escape(up(value) if form == "up" else format(value, form)).replace("-", "−")
-
-
-def _value(what: str) -> Any:
-    """A recorded value, evidence of a claim, or the number in a cell of a table."""
-    found = recorded(what)
-    return found if what.count(":") < 2 else json.loads(found)
 
 
 def _rows(what: str) -> list[dict[str, str]]:
@@ -184,17 +178,19 @@ def _ceilings() -> str:
 
 def _pair(kind: str) -> str:
     if kind == "heads":
-        both = [_value(f"002-shares-and-effects:{name}") for name in ("direct", "total")]
+        both = [recorded(f"002-shares-and-effects:{name}") for name in ("direct", "total")]
         names, form = ["what it adds itself", "what is gone without it"], "{:.2f} nats"
     else:
-        both = [_value(f"43_leader_explanations/{name}") for name in _LEADERS]
+        both = [recorded(f"43_leader_explanations/{name}") for name in _LEADERS]
         names, form = ["kept without leaders", "given by the count"], "{:.0%}"
     return story_figures.bars(names, both, form)
 
 
 _FIGURES: dict[str, Callable[[], str]] = {
     "sign": _hero,
-    "layer": lambda: story_figures.layer(LETTER, _value(f"{VOCABULARY}/league:{READER}:features")),
+    "layer": lambda: story_figures.layer(
+        LETTER, recorded(f"{VOCABULARY}/league:{READER}:features")
+    ),
     "alive": lambda: story_figures.plane(LETTER, "alive"),
     "dead": lambda: story_figures.plane(LETTER, "dead"),
     "free": lambda: story_figures.plane(LETTER, "free"),
@@ -203,7 +199,7 @@ _FIGURES: dict[str, Callable[[], str]] = {
     "wall": _wall,
     "copies": _copies,
     "cut": lambda: story_figures.cut(
-        *(_value(f"bench/pruned_lines:{READER}:{column}") for column in ("outputs", "kept"))
+        *(recorded(f"bench/pruned_lines:{READER}:{column}") for column in ("outputs", "kept"))
     ),
     "fold": lambda: story_figures.fold(2.0, np.array([-1.0, 1.0])),
     "heads": lambda: _pair("heads"),

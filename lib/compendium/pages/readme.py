@@ -72,7 +72,7 @@ class _Renderer:
 
     def value(self, what: str, option: str) -> str:
         name, _, key = what.rpartition("/")
-        if not name:  # evidence of a claim
+        if ":" in what:  # evidence of a claim, or a cell of a table
             return format(recorded(what), option) + " (committed)" * (self.runs is not None)
         run, other = self.who_has("values", name, key)
         values = run.record["values"]

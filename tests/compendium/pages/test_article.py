@@ -50,7 +50,7 @@ def test_no_number_of_a_result_is_typed_into_the_words():
 
 def test_a_place_that_no_result_fills_is_an_error_or_said():
     with pytest.raises(KeyError, match="no row of that table"):
-        article._value("bench/pruned_lines:no such model:kept")
+        article._filled("bench/pruned_lines:no such model:kept", "")
     with pytest.raises(KeyError):
         article._filled("50_how_sure/nothing", "")
     assert "one is missing: 001-figure-&lt;1&gt;" in article.unavailable("001-figure-<1>")
