@@ -9,7 +9,9 @@ Narrow dtypes stay as given: a float16 matrix is never widened as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +94,32 @@ class SoftmaxLayer:
         return np.asarray(X, float) @ self.W.astype(float).T + self.bias.astype(float)
 
 
+def identity(layer: SoftmaxLayer) -> dict[str, Any]:
+    """Shape, dtype and SHA-256 (of the little-endian bytes, row by row) of W and of b; null for no
+    b.
+    """
+    return {"W": _digest(layer.W), "b": None if layer.b is None else _digest(layer.b)}
+
+
+def fingerprint(layer: SoftmaxLayer) -> str:
+    """SHA-256 of the layer's identity as JSON."""
+    return fingerprint_of(identity(layer))
+
+
+def fingerprint_of(identity: Mapping[str, Any]) -> str:
+    """The fingerprint of the layer with this identity."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(array: Floats) -> dict[str, Any]:
+    dtype = array.dtype.newbyteorder("<")
+    digest = hashlib.sha256()
+    # by blocks: narrow or strided rows are never copied as a whole
+    for start in range(0, len(array), 4096):
+        digest.update(np.ascontiguousarray(array[start : start + 4096], dtype=dtype).data)
+    return {"shape": list(array.shape), "dtype": dtype.str, "sha256": digest.hexdigest()}
+
+
 def _as_floats(array: ArrayLike, name: str) -> Floats:
     if np.ma.is_masked(array):
         raise ValueError(f"{name} is a masked array with hidden entries: fill them first.")
@@ -123,4 +151,15 @@ def _require_finite(array: Floats, name: str) -> None:
             )
 
 
-__all__ = ["Ball", "Box", "Ellipsoid", "FeatureSet", "Floats", "SoftmaxLayer", "Unbounded"]
+__all__ = [
+    "Ball",
+    "Box",
+    "Ellipsoid",
+    "FeatureSet",
+    "Floats",
+    "SoftmaxLayer",
+    "Unbounded",
+    "fingerprint",
+    "fingerprint_of",
+    "identity",
+]

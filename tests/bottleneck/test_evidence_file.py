@@ -14,9 +14,6 @@ import pytest
 from softgeom.bottleneck.blocks import block_path, load_block
 from softgeom.bottleneck.certifying import evidence_file
 from softgeom.bottleneck.certifying.evidence_file import (
-    fingerprint,
-    fingerprint_of,
-    identity,
     load_answers,
     load_findings,
     load_groups,
@@ -38,7 +35,7 @@ from softgeom.bottleneck.certifying.verdict import (
     Witness,
 )
 from softgeom.features import Ball, Box
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import SoftmaxLayer, fingerprint, fingerprint_of, identity
 
 LAYER = SoftmaxLayer(np.arange(14.0).reshape(7, 2), np.arange(7.0))
 SET = Box(2.0, low=(-1.0, -0.5))

@@ -12,7 +12,6 @@ import pytest
 
 from softgeom.bottleneck.blocks import block_path, code
 from softgeom.bottleneck.certifying import folder
-from softgeom.bottleneck.certifying.evidence_file import fingerprint, identity
 from softgeom.bottleneck.certifying.folder import (
     EVIDENCE,
     SUMMARY,
@@ -26,7 +25,7 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.cli import main
 from softgeom.commands import boundary
 from softgeom.features import Ball, Box
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import SoftmaxLayer, fingerprint, identity
 
 
 def example() -> SoftmaxLayer:

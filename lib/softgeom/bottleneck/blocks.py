@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from softgeom.arrays import Ints
-from softgeom.bottleneck.certifying.evidence_file import FORMAT, fingerprint_of, load_findings
+from softgeom.bottleneck.certifying.evidence_file import FORMAT, load_findings
 from softgeom.bottleneck.certifying.kernel import verify_findings
 from softgeom.bottleneck.certifying.verdict import Finding
-from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.layer import FeatureSet, SoftmaxLayer, fingerprint_of
 from softgeom.writing import set_aside
 
 logger = logging.getLogger("softgeom")

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.blocks import block_path, finished, load_block
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.evidence_file import identity, save_findings
+from softgeom.bottleneck.certifying.evidence_file import save_findings
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.partial import (
     ASKED,
@@ -54,7 +54,7 @@ from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import ROUNDS, Candidates, climb, far_points
 from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.bottleneck.searching.twins import find_twins
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, identity
 from softgeom.parallel import Backend, one_cluster, run_blocks
 from softgeom.rounding import demand_standard_model
 from softgeom.threads import one_thread

@@ -16,12 +16,12 @@ import numpy as np
 
 from softgeom.bottleneck.asking import Answer, Answers, BlockingSet, Comparisons, Router
 from softgeom.bottleneck.asking.label_sets import with_threshold
-from softgeom.bottleneck.certifying.evidence_file import identity, read_head
+from softgeom.bottleneck.certifying.evidence_file import read_head
 from softgeom.bottleneck.certifying.folder import SUMMARY
 from softgeom.bottleneck.certifying.verdict import Unknown, Witness
 from softgeom.bottleneck.verdict_table import at_least, escape_token
 from softgeom.commands.results import check_table, named_folder
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import SoftmaxLayer, identity
 from softgeom.writing import whole, write_text
 
 ANSWERS, TABLE, LAYER = "answers.npz", "answers.csv", "layer.npz"

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from softgeom.bottleneck.card import card
-from softgeom.bottleneck.certifying.evidence_file import fingerprint
 from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, check_text, write_folder
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.checkpoints import Head
 from softgeom.checkpoints.folder import parse_json
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import SoftmaxLayer, fingerprint
 from softgeom.writing import alone
 
 _DEFAULT = Path("scans")

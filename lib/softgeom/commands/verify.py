@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from softgeom.bottleneck.asking import Answers, Router
 from softgeom.bottleneck.ceilings import Ceilings
-from softgeom.bottleneck.certifying.evidence_file import fingerprint, load_parts
+from softgeom.bottleneck.certifying.evidence_file import load_parts
 from softgeom.bottleneck.certifying.folder import EVIDENCE, Report, verify_folder
 from softgeom.bottleneck.certifying.verdict import Unknown
 from softgeom.bottleneck.scan_result import Scan
@@ -19,7 +19,7 @@ from softgeom.commands import options as asked
 from softgeom.commands.answers_folder import ANSWERS, LAYER, TABLE, listed, verify_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.commands.results import load_scan
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import SoftmaxLayer, fingerprint
 
 
 def add(parser: argparse.ArgumentParser) -> None:

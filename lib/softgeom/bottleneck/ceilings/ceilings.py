@@ -35,10 +35,10 @@ from softgeom.bottleneck.ceilings import ceilings_file
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descents, Program, make_program
 from softgeom.bottleneck.ceilings.polish import best_in_box, polish
-from softgeom.bottleneck.certifying.evidence_file import DAMAGE, identity, read_members
+from softgeom.bottleneck.certifying.evidence_file import DAMAGE, read_members
 from softgeom.bottleneck.problem import chosen_classes, make_problem
 from softgeom.bottleneck.searching.ascent import far_points
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded, identity
 from softgeom.parallel import Backend, run_blocks
 from softgeom.threads import one_thread
 from softgeom.writing import whole

@@ -24,15 +24,9 @@ from typing import Any
 import numpy as np
 
 from softgeom.arrays import Array
-from softgeom.bottleneck.certifying.evidence_file import (
-    DAMAGE,
-    FORMAT,
-    identity,
-    read_members,
-    read_text,
-)
+from softgeom.bottleneck.certifying.evidence_file import DAMAGE, FORMAT, read_members, read_text
 from softgeom.features.feature_set import FeatureSet
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import SoftmaxLayer, identity
 from softgeom.writing import whole
 
 ARRAYS = {"classes": "<i8", "points": "<f8", "at": "<i8", "ceilings": "<f8", "reached": "<f8"}

@@ -9,7 +9,6 @@ it, so that evidence is never checked against another layer unnoticed.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -42,7 +41,7 @@ from softgeom.bottleneck.certifying.verdict import (
     Unknown,
     Witness,
 )
-from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.layer import FeatureSet, SoftmaxLayer, identity
 from softgeom.writing import whole
 
 FORMAT = 4
@@ -80,34 +79,6 @@ DAMAGE = (
 # findings over a feature set
 Part = tuple[FeatureSet, Sequence[Finding]]
 Group = tuple[int, str, str, list[Answer]]  # an expert, its verdict, the method, and its evidence
-
-
-# ---- Identity
-
-
-def identity(layer: SoftmaxLayer) -> dict[str, Any]:
-    """Shape, dtype and SHA-256 (of the little-endian bytes, row by row) of W and of b; null for no
-    b.
-    """
-    return {"W": _digest(layer.W), "b": None if layer.b is None else _digest(layer.b)}
-
-
-def fingerprint(layer: SoftmaxLayer) -> str:
-    """SHA-256 of the layer's identity as JSON."""
-    return fingerprint_of(identity(layer))
-
-
-def fingerprint_of(identity: Mapping[str, Any]) -> str:
-    """The fingerprint of the layer with this identity."""
-    return hashlib.sha256(_canonical(identity).encode()).hexdigest()
-
-
-def _digest(array: NDArray[Any]) -> dict[str, Any]:
-    dtype = array.dtype.newbyteorder("<")
-    digest = hashlib.sha256()
-    for start in range(0, len(array), 4096):
-        digest.update(np.ascontiguousarray(array[start : start + 4096], dtype=dtype).data)
-    return {"shape": list(array.shape), "dtype": dtype.str, "sha256": digest.hexdigest()}
 
 
 # ---- Reading

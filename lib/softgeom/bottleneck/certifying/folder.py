@@ -24,17 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.certifying.evidence_file import (
-    FORMAT,
-    fingerprint_of,
-    identity,
-    load_parts,
-    save_findings,
-)
+from softgeom.bottleneck.certifying.evidence_file import FORMAT, load_parts, save_findings
 from softgeom.bottleneck.certifying.kernel import verify_parts
 from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Unknown
 from softgeom.bottleneck.verdict_table import count_verdicts, verdict_table, write_verdicts
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import SoftmaxLayer, fingerprint_of, identity
 from softgeom.writing import write_text
 
 if TYPE_CHECKING:
