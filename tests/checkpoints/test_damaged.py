@@ -28,8 +28,8 @@ def test_a_sample_of_damages(kind, tmp_path):
 @pytest.mark.parametrize(
     "kind",
     [
-        "onnx", "paddle", "traineddata", "kaldi", "ctranslate2", "tensorflow.js", "fasttext",
-        "fasttext quantised", "gguf", "gguf quantised", "tflite", "safetensors", "pickle",
+        "onnx", "paddle", "traineddata", "gguf", "gguf quantised", "tflite", "safetensors",
+        "pickle",
     ],
 )  # fmt: skip
 def test_every_cut_and_every_inflated_number_ends_in_a_sentence(kind, tmp_path):

@@ -27,7 +27,7 @@ import numpy as np
 from softgeom.checkpoints import load_head
 from softgeom.commands.boundary import NO_MEMORY, REFUSED, explain
 from torture.hostile_files import B, W
-from torture.recogniser_writers import ctranslate2, fasttext, kaldi, paddle, traineddata
+from torture.recogniser_writers import paddle, traineddata
 
 # what a length, an offset or a count is replaced by, in one to eight bytes
 _EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63, 2**64 - 1)
@@ -37,10 +37,7 @@ MEMORY = (
 _NAMES = [f"t{i}" for i in range(len(W))]
 _PADDLE = paddle({"fc.w_0": W.T, "fc.b_0": B}, [("matmul", [5, 1], 6), ("add", [6, 2], 7)])
 # what stands, whole, beside a file of that name
-_BESIDE = {
-    "m.pdiparams": ("m.json", _PADDLE[2]),
-    "model.json": ("w.bin", W.T.tobytes() + B.tobytes()),
-}
+_BESIDE = {"m.pdiparams": ("m.json", _PADDLE[2])}
 
 
 def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
@@ -60,12 +57,7 @@ def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
         "tflite": ("a.tflite", _tflite),
         "llama2.c": ("a.bin", _llama2c),
         "traineddata": ("a.traineddata", lambda: traineddata(W, B, [[0], [1], [2, 3]] * 2)),
-        "kaldi": ("a.mdl", lambda: kaldi(W, B)),
-        "fasttext": ("a.ftz", lambda: fasttext(W, _NAMES)),
-        "fasttext quantised": ("a.ftz", lambda: fasttext(W, _NAMES, quantised=True)),
-        "ctranslate2": ("model.bin", _ctranslate2),
         "paddle": ("m.pdiparams", lambda: _PADDLE[0]),
-        "tensorflow.js": ("model.json", _tensorflowjs),
         "tokenizer": ("tokenizer.json", _tokenizer),
         "names": ("names.json", lambda: json.dumps({"id2label": dict(enumerate(_NAMES))}).encode()),
         "names pickled": ("names.pkl", lambda: pickle.dumps(_NAMES, protocol=2)),
@@ -219,20 +211,6 @@ def _llama2c() -> bytes:
     sizes = (4, 8, 1, 2, 1, 12, 4)  # dim, hidden, layers, heads, key heads, classes, positions
     numbers = 12 * 4 + 4 + 16 + 8 + 8 + 16 + 4 + 32 + 32 + 32 + 4 + 4 + 4
     return struct.pack("<7i", *sizes) + np.ones(numbers, "<f4").tobytes()
-
-
-def _ctranslate2() -> bytes:
-    codes = np.int8(W * 30)
-    layer = {"decoder/projection/weight": codes, "decoder/projection/weight_scale": B, "bias": B}
-    return ctranslate2(layer, [("decoder/embeddings/weight", "decoder/projection/weight")])
-
-
-def _tensorflowjs() -> bytes:
-    weights = [
-        {"name": f"dense/{name}", "shape": list(values.shape), "dtype": "float32"}
-        for name, values in (("kernel", W.T), ("bias", B))
-    ]
-    return json.dumps({"weightsManifest": [{"paths": ["w.bin"], "weights": weights}]}).encode()
 
 
 def _tokenizer() -> bytes:

@@ -1,5 +1,5 @@
 """Small files of recognisers, written byte by byte as their programs read them: a Tesseract
-`.traineddata`, a Kaldi `final.mdl`, models of fastText, Paddle and CTranslate2.
+`.traineddata` and a model of Paddle.
 """
 
 from __future__ import annotations
@@ -60,49 +60,6 @@ def traineddata(
     return struct.pack("<i24q", 24, *offsets) + b"".join(parts.values())
 
 
-def kaldi(W: np.ndarray, b: np.ndarray) -> bytes:
-    """A transition model that is none, and the component before the output."""
-    matrix, vector = np.asarray(W, "<f4"), np.asarray(b, "<f4")
-    return (
-        b"\0B<TransitionModel> </TransitionModel> <Nnet3> <NumComponents> \4\1\0\0\0"
-        b"<ComponentName> output.affine <NaturalGradientAffineComponent> "
-        b"<LinearParams> FM " + struct.pack("<bibi", 4, len(W), 4, W.shape[1]) + matrix.tobytes()
-        + b"<BiasParams> FV " + struct.pack("<bi", 4, len(b)) + vector.tobytes()
-        + b"</NaturalGradientAffineComponent> </Nnet3> "
-    )  # fmt: skip
-
-
-def fasttext(
-    W: np.ndarray, labels: Sequence[str], *, loss: int = 3, quantised: bool = False
-) -> bytes:
-    """A classifier with one word; ``quantised``: the output as codes of two parts and a norm, the
-    rows then being integers from 0 to 255 times 1/8 and the norm 2.
-    """
-    options = struct.pack(
-        "<14id", 793712314, 12, W.shape[1], 5, 5, 1, 5, 1, loss, 3, 9, 2, 4, 100, 0
-    )
-    entries = [("</s>", 0), *((f"__label__{label}", 1) for label in labels)]
-    words = b"".join(t.encode() + b"\0" + struct.pack("<qb", 7, kind) for t, kind in entries)
-    dictionary = struct.pack("<iiiqq", len(entries), 1, len(labels), 7, -1) + words
-
-    def centroids(width: int, first: int) -> bytes:
-        parts = [n for n in (first, width - first) if n]
-        sizes = struct.pack("<4i", width, len(parts), parts[0], parts[-1])
-        values = [np.repeat(np.arange(256, dtype="<f4")[:, None], n, axis=1) / 8 for n in parts]
-        return sizes + b"".join(part.tobytes() for part in values)
-
-    def matrix(values: np.ndarray) -> bytes:
-        shape = struct.pack("<qq", *values.shape)
-        if not quantised:
-            return b"\0" + shape + values.astype("<f4").tobytes()
-        codes = (values[:, [0, -1]] * 4).astype("u1")
-        norms = np.full(len(values), 16, "u1")
-        head = b"\1\1" + shape + struct.pack("<i", codes.size) + codes.tobytes()
-        return head + centroids(values.shape[1], 2) + norms.tobytes() + centroids(1, 1)
-
-    return options + dictionary + matrix(W[:2]) + matrix(W)
-
-
 def paddle(tensors: dict[str, np.ndarray], steps: Sequence[tuple[str, Sequence[int], int]] = ()):
     """Parameters, the old program and the new one: ``steps`` are operation, values read, value
     made; parameters are the values 1, 2, ... in the order of ``tensors``.
@@ -129,24 +86,3 @@ def paddle(tensors: dict[str, np.ndarray], steps: Sequence[tuple[str, Sequence[i
     ]
     program = {"regions": [{"blocks": [{"ops": ops}]}]}
     return numbers, old, json.dumps({"base_code": {"magic": "pir"}, "program": program}).encode()
-
-
-def ctranslate2(
-    variables: dict[str, np.ndarray], aliases: Sequence[tuple[str, str]] = (), version: int = 6
-) -> bytes:
-    """A `model.bin`, as the converter writes it."""
-
-    def text(name: str) -> bytes:
-        return struct.pack("<H", len(name) + 1) + name.encode() + b"\0"
-
-    types = ["float32", "int8", "int16", "int32", "float16"]
-    out = struct.pack("<I", version) + text("TransformerSpec")
-    out += struct.pack("<II", 7, len(variables))
-    for name, values in variables.items():
-        out += (
-            text(name)
-            + struct.pack("<B", values.ndim)
-            + struct.pack(f"<{values.ndim}I", *values.shape)
-        )
-        out += struct.pack("<BI", types.index(values.dtype.name), values.nbytes) + values.tobytes()
-    return out + struct.pack("<I", len(aliases)) + b"".join(text(a) + text(b) for a, b in aliases)

@@ -15,12 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from softgeom.checkpoints.activation import named_activation
-from softgeom.checkpoints.ctranslate2_file import looks_like_ctranslate2, open_ctranslate2
-from softgeom.checkpoints.fasttext_file import looks_like_fasttext, open_fasttext
 from softgeom.checkpoints.folder import find_token_file, holds_model, open_folder
 from softgeom.checkpoints.gguf_file import open_gguf
 from softgeom.checkpoints.hub import HubModel, cached_snapshot
-from softgeom.checkpoints.kaldi import open_kaldi
 from softgeom.checkpoints.labels import read_labels, read_tokens
 from softgeom.checkpoints.llama2c import looks_like_llama2c, open_llama2c
 from softgeom.checkpoints.npz import open_npz
@@ -32,14 +29,12 @@ from softgeom.checkpoints.plain_pickle import open_plain_pickle
 from softgeom.checkpoints.released import RELEASED
 from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
-from softgeom.checkpoints.tensorflowjs import open_tensorflowjs
 from softgeom.checkpoints.tensors import TensorStore, plain
 from softgeom.checkpoints.tflite_file import open_tflite
 from softgeom.checkpoints.traineddata import open_traineddata
 from softgeom.checkpoints.unread import what_it_is
 from softgeom.source import Source, hub_reachable
 
-_MANIFESTS = ("model.json", "weights_manifest.json")  # of TensorFlow.js
 _LISTED = 5  # models of a folder that are named
 _HUB_ID = re.compile(r"[\w][\w.-]*(?:/[\w.-]+)?")
 
@@ -51,10 +46,6 @@ _TAR = slice(257, 262)
 
 def _open_bin(path: Path) -> Opened | TensorStore:
     """What ends in .bin is named by what it holds."""
-    if looks_like_ctranslate2(path):
-        return open_ctranslate2(path)
-    if looks_like_fasttext(path):
-        return open_fasttext(path)
     if looks_like_llama2c(path):
         return open_llama2c(path)
     with path.open("rb") as file:
@@ -63,9 +54,7 @@ def _open_bin(path: Path) -> Opened | TensorStore:
         if known := what_it_is(path):
             raise ValueError(f"{path} is {known}.")
         raise ValueError(
-            f"{path} is of no known kind of .bin (PyTorch, llama2.c, CTranslate2, fastText): "
-            "bare numbers, such as a shard of TensorFlow.js, have their names in a file beside; "
-            "pass that one (model.json)."
+            f"{path} is neither a PyTorch nor a llama2.c file, the two kinds of .bin that are read."
         )
     return open_state_dict(path)
 
@@ -73,8 +62,7 @@ def _open_bin(path: Path) -> Opened | TensorStore:
 FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
     ".npz": open_npz, ".onnx": open_onnx, ".safetensors": open_safetensors, ".gguf": open_gguf,
     ".tflite": open_tflite, ".pkl": open_plain_pickle, ".bin": _open_bin,
-    ".json": open_tensorflowjs, ".traineddata": open_traineddata, ".mdl": open_kaldi,
-    ".ftz": open_fasttext, PADDLE: open_paddle,
+    ".traineddata": open_traineddata, PADDLE: open_paddle,
     ".ckpt": open_state_dict, ".pt": open_state_dict, ".pth": open_state_dict,
 }  # fmt: skip
 
@@ -151,16 +139,8 @@ def _open_folder(folder: Path) -> Opened:
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files in a folder that are read, by their endings; of JSON files most are
-    configurations.
-    """
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix in FORMATS
-        and (path.suffix != ".json" or path.name.endswith(_MANIFESTS))
-        and path.is_file()
-    )
+    """The files in a folder that are read, by their endings."""
+    return sorted(path for path in folder.iterdir() if path.suffix in FORMATS and path.is_file())
 
 
 def _paddle(folder: Path) -> list[Path]:

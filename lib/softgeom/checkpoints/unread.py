@@ -10,6 +10,7 @@ _CONVERT = f"convert it to ONNX or TFLite, or {_SAVE}"
 _UNPACK = "unpack it first"
 _RENAME = "give it the ending"
 _SAVED_MODEL = f"TensorFlow's SavedModel: {_CONVERT}"
+_GONE = f"which was read up to version 0.2 only: {_SAVE}"
 _CORE_ML = f"a Core ML model: {_CONVERT}"
 
 # how a file begins: what it is
@@ -27,6 +28,9 @@ _BEGINNINGS = {
     b"version https://git-lfs": "a pointer of Git LFS to a file: fetch that one (git lfs pull)",
     b"<!DOCTYPE": "a web page, not a model: fetch the file itself",
     b"<html": "a web page, not a model: fetch the file itself",
+    b"\xba\x16O/": f"a fastText model, {_GONE}",
+    b"\0B<TransitionModel>": f"a Kaldi model, {_GONE}",
+    b"\0B<Nnet3>": f"a Kaldi model, {_GONE}",
     b"GGUF": f"a GGUF file: {_RENAME} .gguf",
     b"\x80": f"a pickle: {_RENAME} .pt if PyTorch wrote it, else .pkl",
 }
@@ -55,6 +59,11 @@ def what_it_is(path: Path) -> str | None:
         return f"a TFLite file: {_RENAME} .tflite"
     if start.startswith(b"PK"):
         return _archive(path)
+    # a version, the length of a text, and the text: the name of the model's class
+    if start[4:].find(b"Spec\0") > 0:
+        return f"a CTranslate2 model, {_GONE}"
+    if path.suffix == ".json" and b"weightsManifest" in path.read_bytes():
+        return f"a TensorFlow.js model, {_GONE}"
     return next((said for begun, said in _BEGINNINGS.items() if start.startswith(begun)), None)
 
 
