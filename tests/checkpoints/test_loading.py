@@ -82,11 +82,11 @@ def test_what_changes_probabilities_behind_the_layer_is_said(tmp_path, caplog):
     cap = {"final_logit_softcapping": 30.0}
     for config, said in ((cap, True), ({"text_config": cap}, True), ({"logit_scale": 1.0}, False)):
         caplog.clear()
-        (tmp_path / "config.json").write_text(json.dumps({"model_type": "gemma2", **config}))
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": "gemma", **config}))
         assert (load_head(tmp_path).behind is not None) == said
         sg.ceilings(tmp_path, [0])
         sg.floor(tmp_path, [{0: 1.0}])
-        assert caplog.text.count("capped (final_logit_softcapping 30.0)") == 2 * said
+        assert caplog.text.count("scores are capped (30 * tanh(score / 30))") == 2 * said
 
 
 def test_an_untied_model_without_its_head_is_not_given_the_embedding(model_folders, tmp_path):

@@ -42,6 +42,7 @@ from softgeom.checkpoints.opened import Asked, Opened, shown
 from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
 from softgeom.foreseen import foreseen
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.readout import PLAIN, Readout, readout_of
 from softgeom.source import Source
 
 
@@ -67,8 +68,8 @@ class Head:
         them.
     is_embedding : bool
         The matrix is an input embedding, and nothing shows that the model also ends with it.
-    behind : str or None
-        What the model does with logits that keeps every verdict, but no probability.
+    readout : Readout
+        What the model does between the layer's scores and its answer.
     """
 
     layer: SoftmaxLayer
@@ -78,7 +79,7 @@ class Head:
     activation: Activation | None = None
     notes: tuple[str, ...] = ()
     is_embedding: bool = False
-    behind: str | None = None
+    readout: Readout = PLAIN
 
     def __post_init__(self) -> None:
         if self.layer.classes < 2:
@@ -86,6 +87,11 @@ class Head:
                 f"{self.source.name}: a layer with {self.layer.classes} class has nothing to "
                 "choose from."
             )
+
+    @property
+    def behind(self) -> str | None:
+        """What stands between the layer's scores and the model's answer, in a sentence."""
+        return self.readout.sentence()
 
     def feature_set(self, bound: float = 100.0) -> tuple[FeatureSet, str]:
         """Where the features lie, and why; the box of the bound where nothing is known."""
@@ -219,7 +225,7 @@ def _load(
         opened.activation or found.activation,
         (*notes, *how, *opened.notes),
         choice.is_embedding,
-        conventions.behind(opened.config),
+        found.readout or opened.readout or readout_of(opened.config),
     )
 
 

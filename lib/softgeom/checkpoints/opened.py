@@ -16,6 +16,7 @@ from softgeom.checkpoints.activation import Activation
 from softgeom.checkpoints.choosing import Choice, choose
 from softgeom.checkpoints.tensors import TensorStore
 from softgeom.layer import Ellipsoid
+from softgeom.readout import Readout
 from softgeom.source import Source
 
 # names of C classes that the model holds itself, and a sentence about them; asked with C and
@@ -39,13 +40,15 @@ class Asked:
 @dataclass(frozen=True)
 class Shown:
     """The layer that a format shows: its tensors, which they are and why, the step in front of
-    them, and where that lets the features lie, when no name in the store tells it.
+    them, and where that lets the features lie, when no name in the store tells it; what stands
+    behind the layer, where the format shows that.
     """
 
     store: TensorStore
     choice: Choice
     activation: Activation | None = None
     features: Ellipsoid | None = None
+    readout: Readout | None = None
 
 
 def shown(
@@ -70,7 +73,7 @@ class Opened:
     """A model of any format: its tensors, their origin, `config.json` or nothing; where the format
     itself shows them, the layer for what is asked, and class names; the file in whose folder class
     names may lie; the step in front of the layer, where it is known from elsewhere; what happened
-    to tensors as they were read.
+    to tensors as they were read; what stands behind the layer, where `config` does not say it.
     """
 
     store: TensorStore
@@ -81,3 +84,4 @@ class Opened:
     beside: Path | None = None
     activation: Activation | None = None
     notes: Sequence[str] = ()
+    readout: Readout | None = None
