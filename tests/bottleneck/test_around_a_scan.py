@@ -1,4 +1,4 @@
-"""What is read off a scan: captors, the paper's programme, Qhull, nearest rows."""
+"""What is read off a scan: captors, Qhull, nearest rows."""
 
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ from softgeom.bottleneck import Ball, SoftmaxLayer, scan, unargmaxable
 from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.examples import uniform_layer
-from softgeom.bottleneck.paper001 import compare_with_programme
 from softgeom.bottleneck.rows import cut_features, nearest_rows
 from softgeom.bottleneck.unargmaxable import (
     heaviest_captors,
@@ -54,13 +53,9 @@ def test_weights_beyond_every_float_give_a_ceiling(scanned, lost):
     assert huge.ceiling(lost) == pytest.approx(exact.ceiling(lost), rel=1e-9)
 
 
-def test_the_papers_programme_says_what_is_certified_and_winners_have_no_captors(scanned, winner):
+def test_winners_have_no_captors(scanned, winner):
     with pytest.raises(ValueError, match="has no captors"):
         heaviest_captors(scanned, winner)
-    table = compare_with_programme(scanned, range(60))
-    assert table.agree.all()
-    assert table.bounded.all()
-    assert (table.chebyshev[table.verdict == "unargmaxable"] <= 0).all()
 
 
 def test_nearest_rows_are_those_of_all_pairs():

@@ -1,18 +1,10 @@
-"""Braid Reflect as published, ascent, looks; what a search clears, the programme clears."""
+"""Ascent and looks; what a search clears, the programme clears."""
 
 import highspy
 import numpy as np
 import pytest
 
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
-from softgeom.bottleneck.paper001 import (
-    braid_reflect,
-    example_search,
-    follow_search,
-    leads,
-    mirror_error,
-    reflect_step,
-)
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.lp import (
     MarginProgramme,
@@ -29,60 +21,6 @@ from softgeom.bottleneck.proving.surround import (
 from softgeom.bottleneck.searching.ascent import climb
 from softgeom.bottleneck.searching.look import _largest, look
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
-
-
-def reflect_as_published(
-    layer: SoftmaxLayer, t: int, patience: int
-) -> tuple[bool, int, np.ndarray]:
-    """Algorithms 1 and 2 of the paper, line by line, for one class."""
-    W, b = layer.W, layer.bias
-    x = W[t].copy()
-    for step in range(patience + 1):
-        i = int(np.argmax(W @ x + b))
-        if i == t:
-            return True, step, x
-        if step == patience:
-            break
-        w = W[t] - W[i]
-        w_prime = w / np.linalg.norm(w)
-        d = w_prime @ x
-        x = x - 2 * (d + (b[t] - b[i]) / np.linalg.norm(w)) * w_prime
-    return False, patience, x
-
-
-@pytest.mark.parametrize("bias", [False, True])
-def test_braid_reflect_is_the_published_algorithm(bias):
-    layer = normal_layer(40, 3, bias=bias, seed=4)
-    layer = SoftmaxLayer(layer.W.astype(float), None if layer.b is None else layer.b.astype(float))
-    ours = braid_reflect(layer, patience=30, bound=1e9)
-    for t in range(40):
-        won, steps, x = reflect_as_published(layer, t, 30)
-        assert (bool(ours.won[t]), int(ours.steps[t])) == (won, steps)
-        np.testing.assert_allclose(ours.x[t], x, rtol=1e-6, atol=1e-9)
-    assert ours.won.any()
-    assert not ours.won.all()
-    # from where it stopped, those that won stay where they are and the others go on
-    on = braid_reflect(layer, patience=30, bound=1e9, start=ours.x)
-    assert not on.steps[ours.won].any()
-    assert on.steps[~ours.won].all()
-
-
-def test_a_reflection_swaps_two_logits_and_a_win_outside_the_box_does_not_count():
-    rng = np.random.default_rng(0)
-    x, w_t, w_i = rng.normal(size=(3, 5, 4))
-    (b_t, b_i), zero = rng.normal(size=(2, 5)), np.zeros(5)
-    before, after = (
-        np.einsum("nd,nd->n", w_t - w_i, at) + b_t - b_i
-        for at in (x, reflect_step(x, w_t, w_i, b_t, b_i))
-    )
-    np.testing.assert_allclose(after, -before)
-    mirrored = reflect_step(x, w_t, w_i, zero, zero)
-    np.testing.assert_allclose(np.linalg.norm(mirrored, axis=1), np.linalg.norm(x, axis=1))
-    np.testing.assert_array_equal(reflect_step(x, w_t, w_t, b_t, b_i), x)
-    layer = SoftmaxLayer([[1.0], [0.0]], [-50.0, 0.0])
-    found = braid_reflect(layer, bound=10.0)
-    assert found.won[0]
-    assert not found.inside[0]
 
 
 @pytest.mark.parametrize(
@@ -367,19 +305,3 @@ def test_one_class_and_half_precision_on_a_device():
     assert on.W.element_size() == 2, "a plain layer is not widened as a whole"
     found, host = climb(half, np.arange(300), device=on), climb(half, np.arange(300))
     assert ((found.margin > 0) == (host.margin > 0)).mean() > 0.98
-
-
-def test_following_one_search_gives_what_the_batch_gives():
-    rng = np.random.default_rng(1)
-    W, b = rng.uniform(-1, 1, (12, 3)), rng.uniform(-1, 1, 12)
-    batch = braid_reflect(SoftmaxLayer(W, b), patience=9)
-    for t in range(12):
-        search = follow_search(W, b, t, 9)
-        assert len(search.winners) == batch.steps[t]
-        np.testing.assert_allclose(search.points[-1], batch.x[t], atol=1e-12)
-    search = example_search(np.random.default_rng(0))
-    assert len(search.winners) > 1
-    for step in range(len(search.winners)):  # each reverses the lead, and is a mirror
-        before, after = leads(search, step)
-        assert 0 < after == pytest.approx(-before)
-        assert mirror_error(search, step) < 1e-12
