@@ -14,7 +14,7 @@ from compendium import paths, strip
 from softgeom.commands.boundary import guarded
 from softgeom.orphans import end_with_make
 
-_PROFILE = "smoke, default, models, hour, paper, or own/NAME for params/own/NAME.yaml"
+_PROFILE = "smoke, default, full, paper, or own/NAME for params/own/NAME.yaml"
 
 # name -> what it does, and its arguments; one given as a text is what make passes in this variable
 _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int | None], dict[str, Any]]] = {}
@@ -204,7 +204,7 @@ def scan(options: argparse.Namespace) -> int:
         return code
     folder = asked.folder.resolve()
     given = {"model": model, "out": str(folder), "arguments": shlex.join(words), "scanned": True}
-    values |= given | {"profile": profiles.LAB}
+    values |= given | {"profile": profiles.DEFAULT}
     runner.execute(paths.notebook("scan"), folder / "scan.ipynb", values)
     print(f"verdicts, summary and pictures: {options.out or asked.folder}")
     return code

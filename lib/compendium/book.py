@@ -58,7 +58,17 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
         lost = ", ".join(missing)
         raise ValueError(f"{name}: the parameters {lost} are not defined; run their cell first")
     parameters = {key: variables[key] for key in names if key != "profile"}
-    return Run(name, str(variables["profile"]), parameters, tuple(sources))
+    profile = _profile_of(name, str(variables["profile"]), parameters)
+    return Run(name, profile, parameters, tuple(sources))
+
+
+def _profile_of(name: str, profile: str, parameters: dict[str, Any]) -> str:
+    """The profile; `own/PROFILE` when a value was changed by hand, which replaces no results."""
+    from compendium.parameters import read
+
+    if profile not in profiles.BUILT_IN or not paths.params_file(name).is_file():
+        return profile
+    return profile if parameters == read(name, profile) else profiles.overridden(profile)
 
 
 class Run:

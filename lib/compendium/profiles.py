@@ -1,18 +1,17 @@
 """Profiles: runs of different size, kept apart by folders of the same name (`results/PROFILE`,
 `figures/PROFILE`, `executed/PROFILE`).
 
-Built in are `smoke` (minutes, for tests), `default`, `models` (on top of `default`: notebooks that
-can ask a released model of 135 M parameters), `hour` and `paper` (full scale). Never committed are
-`lab`, of a notebook run by hand, and `own/NAME`: a reader's own file `params/own/NAME.yaml`, or a
-built-in profile with `PARAMS=` in force.
+Built in are `smoke` (minutes, for tests), `default` (what `make all` runs, and a notebook that is
+opened by hand), `full` (real data, the models in packages, trainings of hours) and `paper` (the
+papers' own scale). `own/NAME` is never committed. It is a reader's own file `params/own/NAME.yaml`,
+or a built-in profile with other parameters (`PARAMS=`, or a value that was changed by hand).
 """
 
 from __future__ import annotations
 
-SMOKE, MODELS = "smoke", "models"
-BUILT_IN = (SMOKE, "default", MODELS, "hour", "paper")
-COMMITTED = ("hour", MODELS, "default")  # whose results git keeps, the larger first
-LAB = "lab"
+SMOKE, DEFAULT = "smoke", "default"
+BUILT_IN = (SMOKE, DEFAULT, "full", "paper")
+COMMITTED = ("full", DEFAULT)  # whose results git keeps, the larger first
 # chapter -> first digits of its notebooks; what a scan cannot say, and what a placebo does, stand
 # beside the first
 CHAPTERS = {"bottleneck": ("1", "5"), "margins": ("2", "6"), "circuits": ("3",), "hardmax": ("4",)}
@@ -25,13 +24,13 @@ def is_own(profile: str) -> bool:
 
 
 def is_override(profile: str) -> bool:
-    """Whether a profile is a built-in one with `PARAMS=` in force, such as `own/smoke`."""
+    """Whether a profile is a built-in one with other parameters, such as `own/smoke`."""
     return profile.startswith(_OWN) and profile.removeprefix(_OWN) in BUILT_IN
 
 
 def overridden(profile: str) -> str:
-    """The profile that a run with `PARAMS=` writes to: `own/smoke` for `smoke`; ValueError for one
-    that is not built in.
+    """The profile that a run with other parameters writes to: `own/smoke` for `smoke`; ValueError
+    for one that is not built in.
     """
     if profile not in BUILT_IN:
         raise ValueError(
@@ -44,13 +43,8 @@ def overridden(profile: str) -> str:
 def lineage(profile: str) -> tuple[str, ...]:
     """Profiles in which results are looked for, nearest first, such as `own/smoke`, `smoke`."""
     if is_override(profile):
-        return (profile, profile.removeprefix(_OWN))
-    return (profile, "default") if profile in (LAB, MODELS) or is_own(profile) else (profile,)
-
-
-def below(profile: str) -> str:
-    """The profile in which a notebook's inputs are made: `models` asks what `default` trained."""
-    return "default" if profile == MODELS else profile
+        return (profile, *lineage(profile.removeprefix(_OWN)))
+    return (profile, DEFAULT) if profile == "full" or is_own(profile) else (profile,)
 
 
 def larger(profile: str) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def random_llama() -> torch.nn.Module:
 
 def trained_gpt() -> torch.nn.Module:
     try:
-        return load_trained("gpt", "lab").model.double().requires_grad_(False)
+        return load_trained("gpt", "default").model.double().requires_grad_(False)
     except FileNotFoundError as missing:
         pytest.skip(str(missing))
 

@@ -49,7 +49,7 @@ def plant(compendium: Path) -> Callable[[dict[str, str]], None]:
 @pytest.fixture
 def register(compendium: Path, write_notebook: Any) -> Callable[..., None]:
     """`register(*claims)` writes them, whose notebook is 10_demo and whose only root is `fold`."""
-    write_notebook("10_demo", 'profile: str = "lab"')
+    write_notebook("10_demo", 'profile: str = "default"')
     (compendium / "claims").mkdir()
 
     def write(*claims: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from compendium.corpora import Source
 
 REAL = Source("IMDb reviews", "local")
 STAND_IN = Source("generated reviews", "embedded")
-PARAMETERS = 'seed: int = 0  # seed\nrate: float = 0.5\nprofile: str = "lab"'
+PARAMETERS = 'seed: int = 0  # seed\nrate: float = 0.5\nprofile: str = "default"'
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_later_notebooks_read_what_ran_last_and_by_hand_the_committed_runs(start
     _fill(start(REAL))
     assert book.load_table("10_demo", "numbers", "smoke")["x"].tolist() == [1, 2]
     _fill(start(REAL, profile="default"))
-    assert book.load_table("10_demo", "numbers", "lab")["x"].tolist() == [1, 2]
+    assert book.load_table("10_demo", "numbers", "full")["x"].tolist() == [1, 2]
 
 
 def test_missing_results_and_parameters_name_the_command(start, compendium, write_notebook):

@@ -40,12 +40,12 @@ def test_equal_numbers_pass_and_differences_beyond_the_relative_tolerance_fail(c
 
 def test_a_profile_that_builds_on_default_is_compared_with_its_tables(compare, compendium):
     compare([10, 20])
-    assert [row.verdict for row in check.compare("models")] == ["equal", "equal"]
-    own = compendium / "results" / "models" / "10_demo"
+    assert [row.verdict for row in check.compare("full")] == ["equal", "equal"]
+    own = compendium / "results" / "full" / "10_demo"
     own.mkdir(parents=True)
     (own / "counts.csv").write_text("n,regions\n1,10\n2,21\n")
-    assert [row.verdict for row in check.compare("models")] == ["equal", "DIFFERENT"]
-    assert [row.verdict for row in check.compare("hour")] == ["DIFFERENT"]
+    assert [row.verdict for row in check.compare("full")] == ["equal", "DIFFERENT"]
+    assert [row.verdict for row in check.compare("paper")] == ["DIFFERENT"]
 
 
 @pytest.mark.parametrize(

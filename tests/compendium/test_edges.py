@@ -15,7 +15,7 @@ FILES = {
     "lib/demo/shelf.py": "def load(shelf):\n    return shelf.recall('gpt', maker='01_models')\n",
 }
 TABLES = [f"data/reference/{name}.csv" for name in ("table_one", "table_two", "other")]
-CELL = 'seed: int = 0  # seed\nprofile: str = "lab"'
+CELL = 'seed: int = 0  # seed\nprofile: str = "default"'
 CELLS = {
     "01_models": ["from demo import near"],
     "10_user": ["from demo.shelf import load", "open(f'data/reference/table_{seed}.csv')"],

@@ -72,31 +72,31 @@ def test_stand_ins_judge_theorems_only_and_incomplete_data_are_not_compared(reco
 
 
 def test_the_larger_committed_profile_is_shown(record):
-    with pytest.raises(KeyError, match="no committed results in profile hour, models"):
+    with pytest.raises(KeyError, match="no committed results in profile full, default"):
         runs.committed("10_demo")
     record(a=-1)
     assert runs.committed("10_demo").profile == "default"
-    record("hour", a=1)
-    assert runs.committed("10_demo").profile == "hour"
+    record("full", a=1)
+    assert runs.committed("10_demo").profile == "full"
     assert _verdicts(findings.of_committed()[0]) == {"a": "not reproduced"}
     record("paper", a=-1)  # never shown: its results are not committed
-    assert runs.committed("10_demo").profile == "hour"
+    assert runs.committed("10_demo").profile == "full"
 
 
 def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(record):
     record(a=-1, b=-1)
     found, _ = findings.of_run("default")
     assert findings.beside_larger(found, "default").empty
-    record("hour", a=1, e=1)  # e has no verdict in this run
+    record("full", a=1, e=1)  # e has no verdict in this run
     rows = findings.beside_larger(found, "default").to_numpy().tolist()
-    assert rows == [["001-a", "reproduced", "hour", "not reproduced", "+1.00 nats"]]
+    assert rows == [["001-a", "reproduced", "full", "not reproduced", "+1.00 nats"]]
     # nothing committed is larger, or comparable
-    for profile in ("hour", "smoke", "paper", "own/mine"):
+    for profile in ("full", "smoke", "paper", "own/mine"):
         assert findings.beside_larger(found, profile).empty
 
 
 def test_real_data_go_before_a_stand_in(record):
-    record(**_STAND_IN, profile="hour", a=-1)
+    record(**_STAND_IN, profile="full", a=-1)
     assert runs.committed("10_demo").aside
     record(a=-1)
     assert not runs.committed("10_demo").aside
@@ -164,12 +164,12 @@ def test_a_run_on_stand_ins_is_not_held_against_real_verdicts(record, commit):
 
 
 def test_what_a_profile_builds_on_is_not_compared_with_it(register, claim, record, plant, commit):
-    record("models", a=-1)
-    commit("models")
+    record("full", a=-1)
+    commit("full")
     plant({"notebooks/11_demo.ipynb": "{}"})
     record(name="11_demo", b=-1)
     register(claim("001-a", "experiment"), claim("001-b", notebook="11_demo"))
-    assert findings.changes("models")[0] == []
+    assert findings.changes("full")[0] == []
 
 
 def test_claims_with_source_rule_and_result(

@@ -12,7 +12,7 @@ name: str = "x"  # name
 fast: bool = True
 sizes: list[int] = [1]
 weights: list[float] = [0.0]
-profile: str = "lab"
+profile: str = "default"
 """
 GOOD = (
     "seed: {smoke: 3, default: 4}\nrate: 1\nname: y\nfast: false\nsizes: {default: [1, 2], "
@@ -35,7 +35,7 @@ def test_a_profile_states_only_what_differs(read):
     assert read(GOOD, "smoke") == {
         "seed": 3, "rate": 1.0, "name": "y", "fast": False, "sizes": [1, 2], "weights": [0.0, 0.5]
     }  # fmt: skip
-    assert read(GOOD, "hour")["seed"] == read(GOOD, "paper")["seed"] == 4
+    assert read(GOOD, "full")["seed"] == read(GOOD, "paper")["seed"] == 4
     assert read(GOOD, "paper")["sizes"] == [8]
     assert [type(value) for value in read(GOOD)["weights"]] == [float, float]
 
@@ -110,7 +110,7 @@ def test_missing_files_notebooks_strays_and_types_are_named(plant, write_noteboo
         parameters.read("11_gone", "smoke")
     with pytest.raises(ParameterError, match="files without a notebook: 11_gone"):
         parameters.check("smoke")
-    write_notebook("10_demo", 'rates: list[float] = []\nprofile: str = "lab"\n')
+    write_notebook("10_demo", 'rates: list[float] = []\nprofile: str = "default"\n')
     plant({"params/10_demo.yaml": "rates: [0.5]\n"})
     with pytest.raises(ParameterError, match="empty list, which has no type"):
         parameters.read("10_demo", "smoke")
@@ -118,8 +118,8 @@ def test_missing_files_notebooks_strays_and_types_are_named(plant, write_noteboo
 
 def test_lineage():
     assert profiles.lineage("smoke") == ("smoke",)
-    assert profiles.lineage("lab") == ("lab", "default")
-    assert profiles.lineage("models") == ("models", "default")
+    assert profiles.lineage("own/full") == ("own/full", "full", "default")
+    assert profiles.lineage("full") == ("full", "default")
     assert profiles.lineage(profiles.overridden("smoke")) == ("own/smoke", "smoke")
     assert profiles.lineage("own/mine") == ("own/mine", "default")
     with pytest.raises(ValueError, match=r"belongs into params/own/mine\.yaml"):

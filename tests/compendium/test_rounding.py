@@ -66,7 +66,7 @@ def test_a_notebook_says_how_large_its_noise_is_and_what_is_damaged_is_replaced(
 
 
 def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23", alt="a line", profile="default"):
-    write_notebook("10_demo", 'profile: str = "lab"')
+    write_notebook("10_demo", 'profile: str = "default"')
     run = book.open_book("10_demo", {"profile": profile})
     numbers = pd.DataFrame({"n": [1, 2], "x": [x, 2.0], "word": ["a", "b"]})
     run.table("numbers", numbers, caption="numbers")

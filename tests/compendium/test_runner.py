@@ -17,7 +17,7 @@ def notebook(compendium, write_notebook, monkeypatch):
         monkeypatch.setenv(variable, "")  # so that whatever the runner sets is undone afterwards
 
     def write(*cells):
-        given = 'number: int = 1  # a number\nprofile: str = "lab"  # where'
+        given = 'number: int = 1  # a number\nprofile: str = "default"  # where'
         write_notebook("10_demo", given, *cells)
         (compendium / "params" / "10_demo.yaml").write_text("number: 5\n")
 

@@ -13,7 +13,7 @@ import pytest
 from compendium import schedule
 from compendium.schedule import Task
 
-CELL = 'number: int = 1  # a number\nprofile: str = "lab"  # where'
+CELL = 'number: int = 1  # a number\nprofile: str = "default"  # where'
 
 
 @pytest.fixture

@@ -38,6 +38,6 @@ def load_trained(name: str, profile: str) -> Trained:
     """The model of that name that notebook 01 trained last in this profile, or in one that it
     builds on. FileNotFoundError if there is none, or the code that trained it has changed.
     """
-    places = (*profiles.lineage(profile), *(["smoke"] if profile == profiles.LAB else []))
+    places = profiles.lineage(profile)
     there = [place for place in places if (gpts(place).folder / f"{name}.json").is_file()]
     return gpts((there or places)[0]).recall(name, maker="01_language_models")

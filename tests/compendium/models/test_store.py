@@ -48,7 +48,7 @@ def test_the_name_means_the_model_trained_last(tiny, quick, monkeypatch):
     again = trained_gpt(*told, replace(quick, seed=1))
     assert torch.equal(again.model.W_E, first.model.W_E)
     assert load_trained("gpt", "default").about == first.about  # finding it made it the current one
-    assert load_trained("gpt", "lab").about == first.about
+    assert load_trained("gpt", "full").about == first.about
     assert load_trained("gpt", "own/default").tokenizer.decode(encoded.train) == TEXT * 3
     with pytest.raises(TypeError):
         trained_gpt(*told, replace(quick, seed=3))

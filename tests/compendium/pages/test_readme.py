@@ -11,7 +11,7 @@ from compendium.pages import readme, rendered
 
 @pytest.fixture
 def recorded(compendium, write_notebook):
-    write_notebook("10_demo", 'profile: str = "lab"')
+    write_notebook("10_demo", 'profile: str = "default"')
     for profile, count in (("default", 12345.678), ("paper", 1.0)):
         run = book.open_book("10_demo", {"profile": profile})
         run.value("count", count)
@@ -84,7 +84,7 @@ def test_links_are_made_from_the_one_address_if_there_is_one(plant):
 
 
 def test_every_recorded_output_is_listed_with_its_caption(compendium, write_notebook, capsys):
-    write_notebook("10_demo", 'profile: str = "lab"')
+    write_notebook("10_demo", 'profile: str = "default"')
     (compendium / "README.md").write_text("# nothing to render\n")
     run = book.open_book("10_demo", {"profile": "default"})
     run.table("pairs", pd.DataFrame({"a": [1]}), caption="pairs of things")

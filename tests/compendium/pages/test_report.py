@@ -43,7 +43,7 @@ def test_a_missing_notebook_is_named_with_the_command_that_makes_it(
     compendium, write_notebook, capsys
 ):
     (compendium / "report").mkdir()
-    write_notebook("10_demo", 'profile: str = "lab"')
+    write_notebook("10_demo", 'profile: str = "default"')
     assert command_line.main(["report", "--profile", "smoke"]) == boundary.NO_FILE
     message = capsys.readouterr().err
     assert "executed/smoke/10_demo.ipynb is missing: run `make 10_demo PROFILE=smoke`" in message
