@@ -26,8 +26,6 @@ from softgeom.source import hub_reachable
 
 # Tests are judged by what they find, never by how fast a busy machine finds it.
 settings.register_profile("house", deadline=None)
-# of mutants, whose failures are nobody's examples
-settings.register_profile("forgetful", deadline=None, database=None)
 settings.load_profile("house")
 
 # jsonschema, which nbformat imports, builds a parser for international addresses that no test needs

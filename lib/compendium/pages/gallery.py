@@ -158,9 +158,8 @@ _STATED = """Every verdict here is computed: a notebook passes evidence, a rule 
 the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or
 not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
 count once. What no source states is ours, and counts for or against nobody. A picture that its
-makers grade C stands in its notebook only ([grades](../../results/bench/figures_graded.csv)). Rows
-that were retired are [counted apart](../retired.md), and the authors
-[have their say](../authors.md)."""
+makers grade C stands in its notebook only ([grades](../../results/bench/figures_graded.csv)). The
+authors [have their say](../authors.md)."""
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
     "`make readme`; nothing on these pages is typed."
