@@ -190,7 +190,7 @@ dag: | $(STAMP)
 PYTEST   := OMP_NUM_THREADS=1 $(PY) -m pytest
 
 test: | $(test-stamp)
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -n 2 --dist loadfile
 
 # The numerical chapters as other processors compute them: the kernels of one without AVX, then of one without AVX-512. Equal numbers must not be
 # ordered by how a library rounds its products.
