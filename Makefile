@@ -65,7 +65,7 @@ unexport JUPYTER_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE# without bytecode each 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-kernels test-browser test-firefox test-core lint lab lessons grade scan bench audit check why dag readme report site claims pointer lock clean
+.PHONY: help env all smoke test test-kernels test-browser test-firefox test-core lint lab lessons grade scan audit check why dag readme report site claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -76,7 +76,7 @@ help:
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder ARGS="--features auto"'
 	@echo 'Reading and teaching:  make lab (JupyterLab; LIGHT=1 without PyTorch), lessons, site (from the committed results, in build/html), report (from the run at hand)'
 	@echo '                       make grade ANSWERS=folder (judges what learners saved from the lessons on the site; TABLE=grades.csv)'
-	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, test-firefox, bench, audit'
+	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, test-firefox, audit'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
 
 # ---- Environment -----------------------------------------------------------------------------------------------------------
@@ -275,9 +275,6 @@ audit:
 	$(PYTHON) -m venv build/audit && build/audit/bin/python $(PIP) pip-audit
 	$(AUDIT) --require-hashes -r requirements.lock
 	echo '$(TORCH)' > build/audit/torch.txt && $(AUDIT) --no-deps -r build/audit/torch.txt
-
-bench: | $(STAMP)
-	$(PY) benchmarks/run.py
 
 clean:
 	rm -rf executed build results/smoke results/lab results/own figures/smoke figures/lab figures/own .pytest_cache .mypy_cache .ruff_cache
