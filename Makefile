@@ -16,7 +16,6 @@ NAME     ?=
 ONLY     ?=
 PAPER    ?=
 SENTENCE ?=
-EACH     ?=
 
 # What a user gives reaches programs through the environment, as it was typed: no shell and no make reads it as code.
 override PROFILE := $(value PROFILE)
@@ -28,11 +27,10 @@ override NAME := $(value NAME)
 override ONLY := $(value ONLY)
 override PAPER := $(value PAPER)
 override SENTENCE := $(value SENTENCE)
-override EACH := $(value EACH)
 ifneq ($(origin DATA),file)
 override DATA := $(value DATA)
 endif
-export PARAMS MODEL OUT ARGS NAME ONLY PAPER SENTENCE EACH
+export PARAMS MODEL OUT ARGS NAME ONLY PAPER SENTENCE
 export SOFTGEOM_DATA := $(DATA)
 export SOFTGEOM_PROFILE := $(PROFILE)
 ifeq ($(MAKELEVEL),0)
@@ -67,7 +65,7 @@ unexport JUPYTER_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE# without bytecode each 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-kernels test-browser test-firefox test-core lint lab lessons grade scan bench mutants audit torture check why dag readme report site film claims pointer lock clean
+.PHONY: help env all smoke test test-kernels test-browser test-firefox test-core lint lab lessons grade scan audit check why dag readme report site claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -78,8 +76,7 @@ help:
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder ARGS="--features auto"'
 	@echo 'Reading and teaching:  make lab (JupyterLab; LIGHT=1 without PyTorch), lessons, site (from the committed results, in build/html), report (from the run at hand)'
 	@echo '                       make grade ANSWERS=folder (judges what learners saved from the lessons on the site; TABLE=grades.csv)'
-	@echo '                       make film (ten seconds of a class dying, in build/film)'
-	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, test-firefox, bench, mutants, torture, audit'
+	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, test-firefox, audit'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
 
 # ---- Environment -----------------------------------------------------------------------------------------------------------
@@ -193,7 +190,7 @@ dag: | $(STAMP)
 PYTEST   := OMP_NUM_THREADS=1 $(PY) -m pytest
 
 test: | $(test-stamp)
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -n 2 --dist loadfile
 
 # The numerical chapters as other processors compute them: the kernels of one without AVX, then of one without AVX-512. Equal numbers must not be
 # ordered by how a library rounds its products.
@@ -257,9 +254,6 @@ site: | $(report-stamp)
 report: | $(report-stamp)
 	@$(PY) -m compendium report
 
-film: | $(STAMP)
-	@$(PY) tools/film.py
-
 # Options of `softgeom scan` are given in ARGS, parameters of the notebook scan.ipynb in PARAMS:
 # make scan MODEL=my.npz ARGS="--features auto --fail-on unargmaxable" PARAMS="patience=2500"
 scan: | $(STAMP)
@@ -281,25 +275,6 @@ audit:
 	$(PYTHON) -m venv build/audit && build/audit/bin/python $(PIP) pip-audit
 	$(AUDIT) --require-hashes -r requirements.lock
 	echo '$(TORCH)' > build/audit/torch.txt && $(AUDIT) --no-deps -r build/audit/torch.txt
-
-mutants: | $(test-stamp)
-	$(PY) tools/mutants.py $${EACH:+--each "$$EACH"} $${ONLY:+--only $$ONLY}
-
-bench: | $(STAMP)
-	$(PY) benchmarks/run.py
-
-# Everything that tries to break it, into results/torture (docs/torture.md); an hour or two. Tests marked `torture` come first.
-torture: | $(test-stamp)
-	$(PYTEST) -m torture
-	cd tools && ../$(PY) -m torture files inspect results disk --out ../results/torture
-	cd tools && ../$(PY) -m torture.damaged --count 2000
-	cd tools && ../$(PY) -m torture hub --at-a-time 6 --out ../results/torture
-	$(PY) tests/forgeries/fuzz.py --cases 100000 --jobs 2 --out results/torture/forgeries.csv
-	cd tools && for work in scan jobs dask train make; do ../$(PY) -m torture.kills $$work --out ../results/torture/kills.csv || exit 1; done
-	$(PY) benchmarks/oracle.py --seconds 600 --seed $$(date +%s)
-	$(PY) benchmarks/near_ties.py
-	$(PY) tools/mutants.py --each 5
-	@$(PY) -m compendium render-readme
 
 clean:
 	rm -rf executed build results/smoke results/lab results/own figures/smoke figures/lab figures/own .pytest_cache .mypy_cache .ruff_cache

@@ -1,17 +1,14 @@
 """Fixtures that several chapters share."""
 
-import csv
 import functools
 import io
 import json
 import os
-import resource
 import runpy
 import shutil
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -26,8 +23,6 @@ from softgeom.source import hub_reachable
 
 # Tests are judged by what they find, never by how fast a busy machine finds it.
 settings.register_profile("house", deadline=None)
-# of mutants, whose failures are nobody's examples
-settings.register_profile("forgetful", deadline=None, database=None)
 settings.load_profile("house")
 
 # jsonschema, which nbformat imports, builds a parser for international addresses that no test needs
@@ -35,69 +30,6 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-COSTS = Path(__file__).resolve().parent.parent / "results" / "bench" / "tests.csv"
-
-# ---- What tests cost: the dearest files start first, and `--costs` measures
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--costs", type=Path, help="table of CPU seconds by test file, to be written")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two workers end together when the last files that they take are small."""
-    try:
-        with COSTS.open(encoding="utf-8", newline="") as file:
-            costs = {row["file"]: float(row["cpu_s"]) for row in csv.DictReader(file)}
-    except FileNotFoundError:  # in the source archive
-        return
-    items.sort(key=lambda item: -costs.get(item.nodeid.partition("::")[0], 0.0))
-
-
-def _cpu_seconds() -> float:
-    """Of this process and of those that it has waited for."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
-
-
-class _Costs:
-    """Adds up CPU seconds by test; reports carry them from xdist's workers to the parent."""
-
-    def __init__(self) -> None:
-        self.before = 0.0
-        self.tests: dict[str, float] = defaultdict(float)
-
-    def pytest_collection_finish(self) -> None:
-        self.before = _cpu_seconds()
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Any:
-        report = yield
-        self.before, before = _cpu_seconds(), self.before
-        report.user_properties.append(("cpu_s", self.before - before))
-        return report
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.tests[report.nodeid] += dict(report.user_properties).get("cpu_s", 0.0)
-
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        files: dict[str, list[float]] = defaultdict(list)
-        for name, seconds in self.tests.items():
-            files[name.partition("::")[0]].append(seconds)
-        if hasattr(session.config, "workerinput"):
-            return
-        with session.config.getoption("--costs").open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(("file", "tests", "cpu_s", "dearest_s"))
-            for name in sorted(files, key=lambda name: -sum(files[name])):
-                costs = files[name]
-                table.writerow((name, len(costs), round(sum(costs), 2), round(max(costs), 2)))
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--costs", None):
-        config.pluginmanager.register(_Costs())
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from torture.kills import members
 
 from softgeom import orphans
 
@@ -24,6 +23,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if __name__ == "__main__":
     run_blocks(time.sleep, [(60,)] * 4, n_jobs=2)
 """
+
+
+def members(session: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -120,32 +120,6 @@ def test_two_dask_workers_give_the_same_and_get_the_shared_argument_once_and_ali
     assert Sent.count <= 4, "sent with every job"
 
 
-def die_once(shared: np.ndarray, n: int, folder: str) -> float:
-    """The n-th entry; the process of each job dies the first time that it is tried."""
-    mark = os.path.join(folder, str(n))
-    if n % 3 == 0 and not os.path.exists(mark):
-        open(mark, "w").close()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return float(shared[n])
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("workers", [1, 2])
-def test_killed_dask_workers_lose_no_block(workers, tmp_path):
-    """With one worker all of them are dead at times, and what was shared with them is gone."""
-    distributed = pytest.importorskip("distributed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        options = {"threads_per_worker": 1, "processes": True}
-        options |= {"dashboard_address": None, "silence_logs": 50}
-        with distributed.LocalCluster(n_workers=workers, **options) as cluster:
-            jobs, squares = [(n, str(tmp_path)) for n in range(4)], np.arange(4.0) ** 2
-            where = {"backend": "dask", "address": cluster.scheduler_address}
-            found = run_blocks(die_once, jobs, shared=squares, **where)
-    assert found == [0, 1, 4, 9]
-    assert sorted(os.listdir(tmp_path)) == ["0", "3"], "no worker was killed"
-
-
 def test_a_killed_worker_is_told_with_the_cure_and_a_crash_is_none():
     with pytest.raises(LostWorkerError, match=r"memory ran out.*--jobs.*--block"):
         run_blocks(signal.raise_signal, [(signal.SIGKILL,)] * 2, n_jobs=2, backend="loky")
@@ -154,15 +128,6 @@ def test_a_killed_worker_is_told_with_the_cure_and_a_crash_is_none():
     with pytest.raises(Exception, match="SIGSEGV") as caught:
         run_blocks(signal.raise_signal, [(signal.SIGSEGV,)] * 2, n_jobs=2, backend="loky")
     assert not isinstance(caught.value, MemoryError)
-
-
-@pytest.mark.torture
-def test_dask_workers_that_are_killed_again_and_again_are_told_too():
-    pytest.importorskip("distributed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(LostWorkerError):
-            run_blocks(signal.raise_signal, [(signal.SIGKILL,)], n_jobs=1, backend="dask")
 
 
 def test_environment_chooses_backend_and_scheduler(monkeypatch):

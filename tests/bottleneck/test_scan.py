@@ -1,8 +1,9 @@
 """Verdicts against Qhull, planted classes, and each other."""
 
 import dataclasses
+import signal
+import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -94,27 +95,36 @@ def test_table_has_its_columns_and_the_same_call_the_same_table():
     assert first.table.equals(scan(layer).table)
 
 
-def test_killed_scan_resumes_with_the_same_table(tmp_path, monkeypatch):
+KILLED = """
+import os, signal, sys
+from softgeom.bottleneck import scan
+from softgeom.bottleneck.examples import hard_layer
+module, done = sys.modules[scan.__module__], []  # the package exports the function by that name
+search = module._search
+
+def killed(task, classes):
+    if len(done) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    done.append(classes)
+    return search(task, classes)
+
+module._search = killed
+scan(hard_layer(600, 12, planted=20), block=100, checkpoint=sys.argv[1])
+"""
+
+
+def test_a_scan_that_was_killed_goes_on(tmp_path, monkeypatch):
+    """After SIGKILL finished blocks are not computed again, and the table is the same."""
+    killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path])
+    assert killed.returncode == -signal.SIGKILL
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert len(finished) == 3
     layer = hard_layer(600, 12, planted=20)
     whole = scan(layer, block=100).table
-    # the package exports the function under the module's name
-    module = sys.modules[scan.__module__]
-    finished = []
-    search = module._search
-
-    def killed(task, classes):
-        if len(finished) == 3:
-            raise KeyboardInterrupt
-        finished.append(classes)
-        return search(task, classes)
-
-    monkeypatch.setattr(module, "_search", killed)
-    with pytest.raises(KeyboardInterrupt):
-        scan(layer, block=100, checkpoint=tmp_path)
-    monkeypatch.setattr(module, "_search", search)
-    assert len(list(tmp_path.glob("*.npz"))) == 3
     assert scan(layer, block=100, checkpoint=tmp_path).table.equals(whole)
-    monkeypatch.setattr(module, "_search", killed)  # everything is there: nothing is searched again
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    # everything is there: nothing is searched again
+    monkeypatch.setattr(sys.modules[scan.__module__], "_search", None)
     assert scan(layer, block=100, checkpoint=tmp_path).table.equals(whole)
 
 
@@ -161,13 +171,9 @@ def test_classes_to_scan_and_sets_are_checked():
         scan(uniform_layer(5, 2), features=Unbounded()).chebyshev_radius(0)
 
 
-@pytest.mark.parametrize("backend", ["loky", pytest.param("dask", marks=pytest.mark.torture)])
-def test_blocks_on_two_workers_give_the_same_verdicts(backend):
+def test_blocks_on_two_workers_give_the_same_verdicts():
     layer = uniform_layer(200, 3, seed=4)
-    with warnings.catch_warnings():
-        # distributed warns about ports and sockets of its own making
-        warnings.simplefilter("ignore")
-        spread = scan(layer, block=100, n_jobs=2, backend=backend)
+    spread = scan(layer, block=100, n_jobs=2, backend="loky")
     assert spread.table.verdict.tolist() == scan(layer, block=100).table.verdict.tolist()
     assert spread.verify()
 

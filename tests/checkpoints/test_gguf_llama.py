@@ -116,7 +116,6 @@ def test_weights_that_are_no_numbers_are_refused(written):
         load_gguf_llama(written(model))
 
 
-@pytest.mark.torture
 def test_smollm2_has_the_logits_of_transformers(as_transformers):
     if not RELEASED["smollm2"].available():
         pytest.skip("the file of SmolLM2 is not here: softgeom inspect smollm2 fetches it (93 MB)")

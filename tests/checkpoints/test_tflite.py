@@ -7,7 +7,7 @@ from softgeom.checkpoints import load_head
 from softgeom.checkpoints.activation import RELU_BEHIND
 
 pytest.importorskip("flatbuffers", reason="FlatBuffers comes with onnxruntime")
-from torture.tflite_writer import CONV, CONV_OPTIONS, QUANTIZE, RELU, SOFTMAX, classifier, write
+from tflite_writer import CONV, CONV_OPTIONS, QUANTIZE, RELU, SOFTMAX, classifier, write
 
 
 @pytest.fixture

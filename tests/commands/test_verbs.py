@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from softgeom.bottleneck import Finding, Scan, Unknown, Witness, widening
 from softgeom.bottleneck.asking import find_blocking_set
 from softgeom.bottleneck.card import card
 from softgeom.bottleneck.certifying import evidence_file
-from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.pruning import cut, rounding_errors
 from softgeom.bottleneck.scanner import scan
 from softgeom.cli import main
@@ -354,32 +352,6 @@ def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatc
     command = ["survey", str(npz), "--backend", "dask", "--scheduler", "tcp://x:1"]
     assert main(command) == boundary.DONE
     assert (seen["backend"], seen["address"]) == ("dask", "tcp://x:1")
-
-
-@pytest.mark.torture
-def test_a_survey_on_a_cluster_of_two_workers_gives_the_verdicts_of_one_process(
-    layer, npz, tmp_path, monkeypatch, capsys
-):
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.chdir(tmp_path)
-    other = uniform_layer(30, 3, seed=1)
-    np.savez("other.npz", W=other.W, b=other.bias)
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
-    options |= {"dashboard_address": None, "silence_logs": 50}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with distributed.LocalCluster(**options) as cluster:
-            work = ["--backend", "dask", "--scheduler", cluster.scheduler_address, "--block", "8"]
-            assert main(["survey", str(npz), "other.npz", *work, "--json"]) == boundary.DONE
-            with distributed.Client(cluster) as client:
-                done = client.run(lambda dask_worker: len(dask_worker.state.stimulus_log))
-    assert len(done) == 2
-    assert all(done.values()), "a worker had nothing to do"
-    rows = json.loads(capsys.readouterr().out)
-    for row, model in zip(rows, (layer, SoftmaxLayer(other.W, other.bias)), strict=True):
-        alone = scan(model).counts
-        assert {verdict: row[verdict] for verdict in alone} == alone
-        assert load_scan(Path(row["folder"]), model).verify()
 
 
 def test_the_completion_script_is_what_the_commands_say(told):

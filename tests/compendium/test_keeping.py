@@ -5,8 +5,6 @@ import itertools
 import json
 import logging
 import os
-import shutil
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -198,47 +196,6 @@ def test_descriptions_tell_values_apart():
     texts = [json.dumps(making.describe(thing)) for thing in things]
     assert len(set(texts)) == len(texts)
     assert making.describe(np.float64(0.5)) == making.describe(0.5)
-
-
-TRAIN = """
-from compendium import corpora
-from compendium.models.encoded import load_encoded
-from compendium.models.store import trained_gpt
-from softgeom.language_model import GPTConfig, TrainingConfig
-text = "the cat sat on the mat. " * 60
-parts = corpora.Text(text, text, text, corpora.Source("a text", "local"))
-encoded = load_encoded("imdb", 260, text=parts)
-gpt = GPTConfig(d_vocab=len(encoded.tokenizer), d_model=8, n_heads=1, n_layers=1, d_mlp=8, n_ctx=8)
-sizes = dict(steps=8, batch_size=4, warmup_steps=1, evaluate_every=8, evaluation_windows=4)
-made = trained_gpt("gpt", "smoke", encoded, gpt, TrainingConfig(**sizes))
-print("loss", made.about["losses"][-1])
-"""
-
-
-@pytest.mark.torture
-def test_a_sign_flipped_in_the_training_loop_trains_again(repository, tmp_path):
-    """Notebook 01's model, at its smallest, in a copy of the library."""
-    lib = tmp_path / "lib"
-    shutil.copytree(repository / "lib", lib, ignore=shutil.ignore_patterns("__pycache__"))
-    for marker in ("Makefile", "notebooks", "params"):
-        (tmp_path / marker).mkdir()
-
-    def run() -> tuple[str, str]:
-        places = {"PYTHONPATH": str(lib), "SOFTGEOM_ROOT": str(tmp_path), "OMP_NUM_THREADS": "1"}
-        command, env = [sys.executable, "-c", TRAIN], os.environ | places
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()[-1], done.stdout + done.stderr
-
-    loss, said = run()
-    assert "step 8" in said
-    again, said = run()
-    assert again == loss
-    assert "step 8" not in said, "the second run reads the model"
-    training = lib / "softgeom" / "language_model" / "training.py"
-    training.write_text(training.read_text().replace("loss.backward()", "(-loss).backward()"))
-    flipped, said = run()
-    assert "gpt: computed again, since code changed: softgeom.language_model.training" in said
-    assert float(flipped.split()[1]) > float(loss.split()[1]), "it climbed instead of descending"
 
 
 def test_a_log_says_what_was_read_and_what_was_computed(keep, tmp_path, monkeypatch, lib):

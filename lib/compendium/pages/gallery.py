@@ -13,14 +13,13 @@ from compendium import claims, codebase, findings, paths
 from compendium.claims import Register
 from compendium.findings import Finding
 from compendium.pages.entries import entry, failing, plain, shortened, table_of_counts
-from compendium.runs import NotebookRun, all_committed, csv_rows
+from compendium.runs import NotebookRun, all_committed
 
 FOLDER = "docs/gallery"
 FOUNDATIONS = "data-and-models"
 # first digit of a notebook -> paper
 _CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001", "6": "003"}
 _UP = "../../"  # from a page to the top of the repository
-GRADES = "results/bench/figures_graded.csv"
 
 
 def pages() -> dict[str, str]:
@@ -67,7 +66,7 @@ def _index(
         f"- **{plain(register.roots[root])}** {len(rows)} rows: {', '.join(map(_linked, rows))}."
         for root, rows in shared.items()
     ]
-    parts = ["# Gallery: what four sources say, and what was found", _STATED, *_grades(), *pictures]
+    parts = ["# Gallery: what four sources say, and what was found", _STATED, *pictures]
     profiles = " and ".join(sorted({finding.profile for finding in found})) or "(none)"
     legend = (
         f"Shown: {len(found)} claims from the committed results of profile {profiles}. {_RULES}"
@@ -110,42 +109,21 @@ def _paper(
 
 def _figures(run: NotebookRun) -> list[str]:
     parts = [f"Notebook `{run.name}`, profile {run.profile}, data: {plain(run.sources)}."]
-    for key in _good(run):
+    for key in run.record["figures"]:
         parts += [picture(run, key), f"*{plain(run.record['figures'][key]['caption'])}*"]
     return parts
 
 
-def _grades() -> list[str]:
-    """What two readers who drew none of the pictures say of them, in a sentence where it is known."""
-    found = [row for row in _graded() if row["first"] and row["second"]]
-    said = [
-        ", ".join(f"{sum(row[reader] == grade for row in found)} {grade}" for grade in "ABC")
-        for reader in ("first", "second")
-    ]
-    told = "Two readers who drew none, and saw picture and caption alone, gave"
-    return [f"{told} {said[0]}, and {said[1]}, to the {len(found)} shown."] if found else []
-
-
-def _graded() -> list[dict[str, str]]:
-    path = paths.root() / GRADES
-    return csv_rows(path) if path.is_file() else []
-
-
-def _good(run: NotebookRun) -> list[str]:
-    """The figures of a notebook, less those that their makers graded C."""
-    confusing = {f"figures/{row['figure']}.png" for row in _graded() if row["makers"] == "C"}
-    return [key for key in run.record["figures"] if run.figure(key) not in confusing]
-
-
 def _contact_sheet(paper: str, runs: list[NotebookRun]) -> str:
     """The first figure of each notebook, small, leading to its place on the paper's page."""
-    return "\n".join(
-        f'<a href="{paper}.md#{run.name}"><img '
-        f'src="{_UP}{run.figure(_good(run)[0])}" width="32%" '
-        f'alt="{html.escape(title_of(run.name))}"></a>'
-        for run in runs
-        if _good(run)
-    )
+    lines = []
+    for run in runs:
+        for key in list(run.record["figures"])[:1]:
+            shown = (
+                f'src="{_UP}{run.figure(key)}" width="32%" alt="{html.escape(title_of(run.name))}"'
+            )
+            lines.append(f'<a href="{paper}.md#{run.name}"><img {shown}></a>')
+    return "\n".join(lines)
 
 
 def _linked(finding: Finding) -> str:
@@ -157,10 +135,8 @@ def _linked(finding: Finding) -> str:
 _STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside
 the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or
 not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
-count once. What no source states is ours, and counts for or against nobody. A picture that its
-makers grade C stands in its notebook only ([grades](../../results/bench/figures_graded.csv)). Rows
-that were retired are [counted apart](../retired.md), and the authors
-[have their say](../authors.md)."""
+count once. What no source states is ours, and counts for or against nobody. The
+authors [have their say](../authors.md)."""
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
     "`make readme`; nothing on these pages is typed."

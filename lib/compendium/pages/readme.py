@@ -8,13 +8,11 @@ Markers in the text, each kept and its content replaced::
     <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->
     <!-- verdicts: all --> ... <!-- /verdicts -->
     <!-- cost: all --> 20 minutes <!-- /cost -->
-    <!-- fuzzers: all --> ... <!-- /fuzzers -->
     <!-- links: live --> ... <!-- /links -->
 
 A recorded value (`... | ,.0f`: its format) or a claim's evidence (`003-real-folds:heads`), a recorded table (`... | a, b`: its columns) or, as
 `bench/targets`, a benchmark's, a recorded figure, verdicts by kind, of all papers or of one
-(`... 003`), what a make target costs (`... | disk`: in GB), what tries to break it (`... kills`: by
-kind of work), and site, Binder and checks at the address that pyproject.toml names.
+(`... 003`), what a make target costs (`... | disk`: in GB), and site, Binder and checks at the address that pyproject.toml names.
 """
 
 from __future__ import annotations
@@ -28,12 +26,11 @@ from typing import Any
 import pandas as pd
 
 from compendium import findings, paths
-from compendium.pages import fuzzers
 from compendium.pages.entries import table_of_counts
 from compendium.pages.gallery import picture
 from compendium.runs import NotebookRun, committed, csv_rows, recorded
 
-_KINDS = "value|table|cost|figure|verdicts|links|fuzzers"
+_KINDS = "value|table|cost|figure|verdicts|links"
 _MARKER = re.compile(rf"(?s)<!-- ({_KINDS}): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->")
 
 
@@ -115,10 +112,6 @@ class _Renderer:
             return f"{float(costs[what]['disk (GB)']):.1f} GB"
         minutes = f"{float(costs[what]['minutes']):.0f}"
         return f"{minutes} minute{'s' * (minutes != '1')}"
-
-    def fuzzers(self, what: str, option: str) -> str:
-        table = (fuzzers.kills if what == "kills" else fuzzers.summary)(paths.root())
-        return "\n" + markdown(table) + "\n"
 
     def links(self, what: str, option: str) -> str:
         at = addresses()

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from compendium import agreement, findings, paths
+from compendium import findings, paths
 from compendium.pages import gallery, readme
 from compendium.runs import SHOWN, all_committed
 
@@ -31,8 +31,6 @@ def fresh() -> dict[Path, str]:
         found, _ = findings.of_committed((profile,))
         if found:
             pages[paths.results_dir(profile, "verdicts.csv")] = findings.baseline(found)
-    if agreement.quantities():
-        pages[root / "data" / "reference" / "quantity_places.csv"] = agreement.render(pages)
     return pages | {root / "codecheck.yml": manifest()}
 
 

@@ -57,10 +57,9 @@ can.
 """
 # of docs/, as they are
 _PROOFS = ("answers", "verdicts", "certificates", "certificates_of_answers", "trust", "costs")
-_TRIED = ("torture", "mutants")
 # pages of the repository, by their names on the site
 _SHOWN = {"data/README": "data", "gallery/README": "claims", "reproducing": "running"}
-_SHOWN |= {name: name for name in (*_PROOFS, *_TRIED)}
+_SHOWN |= {name: name for name in _PROOFS}
 # places of the README that have a page of their own on the site
 _DOORS_OF_README = {
     "#see-it-in-a-minute": "running.md#see-it-in-a-minute",
@@ -117,7 +116,6 @@ def _build(
         "corrections": registers.corrections_page(shown),
         "provenance": registers.provenance_page(shown),
         "data": (paths.root() / "data" / "README.md").read_text(encoding="utf-8"),
-        **{name: _page(name, shown) for name in _TRIED},
     }
     proofs = {name: _page(name, shown) for name in _PROOFS}
     explorers, lessons = _explorers(source), _lessons(source)
@@ -175,8 +173,6 @@ def _copy_files(shown: Sequence[NotebookRun], source: Path) -> None:
             _copy_picture(root / run.figure(key), source / run.figure(key))
         for path in run.results.glob("*.*"):
             _copy(path, source / "_extra" / path.relative_to(root))
-    for path in (root / "results" / "torture").glob("*.csv"):
-        _copy(path, source / "_extra" / path.relative_to(root))
     # of a run that is not shown
     for page in ("README.md", "docs/answers.md"):
         for picture in re.findall(r"\]\((figures/[^)]+)\)", _rendered(page, shown)):
@@ -203,7 +199,7 @@ def _front_matter(front: str) -> str:
 
 def _for_the_site(text: str) -> str:
     text = re.sub(r"(?s)<!-- links\b.*?<!-- /links -->\n*", "", text)  # the reader is there already
-    text = re.sub(r"<!-- /?(?:value|table|cost|figure|verdicts|links|fuzzers)\b.*?-->", "", text)
+    text = re.sub(r"<!-- /?(?:value|table|cost|figure|verdicts|links)\b.*?-->", "", text)
 
     def link(match: re.Match[str]) -> str:
         label, address = match[1], match[2].removeprefix("../")
