@@ -23,8 +23,8 @@ import numpy as np
 
 from softgeom.arrays import Array, Ints
 from softgeom.bottleneck.problem import BLOCK_BYTES, Problem
-from softgeom.bottleneck.searching.ascent import polyak_ascent
 from softgeom.bottleneck.searching.look import Look
+from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 SINGLE = ("cpu", "cuda")  # kinds of devices whose single precision is IEEE's
 
