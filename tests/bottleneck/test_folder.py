@@ -4,7 +4,6 @@ import csv
 import hashlib
 import json
 import shutil
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -169,8 +168,7 @@ def test_an_edited_table_row_is_named(out):
 
 def test_a_weakened_verdict_is_refused(out, capsys):
     whole = scan(example())
-    weak = Finding(11, Unknown(np.inf, "who knows"), "lp", 0, np.inf, np.nan)
-    whole = replace(whole, findings=[weak if f.index == 11 else f for f in whole.findings])
+    whole.findings[11] = Finding(11, Unknown(np.inf, "who knows"), "lp", 0, np.inf, np.nan)
     write_folder(out, whole)
     assert verify_folder(out, whole.layer).undecided == (11,)
     np.savez(out / "layer.npz", W=whole.layer.W, b=whole.layer.bias)

@@ -15,9 +15,10 @@ LayerNorm, RMSNorm   x = shift + gain u, norm(u) <= sqrt(d)   ellipsoid
 ===================  =======================================  ============================
 
 Averages, maxima and reshapes between the two keep an interval; what is put together from several
-lies in the smallest that holds theirs. In a graph the step is found by walking back, also to the
-cells of an LSTM that is written out, a sigmoid times a tanh; in a file of tensors alone it cannot
-be seen, except a normalisation with weights of a known name.
+lies in the smallest that holds theirs. An ellipsoid is of one row of numbers, each with its gain:
+it is kept only by what leaves whole rows as they are. In a graph the step is found by walking back,
+also to the cells of an LSTM that is written out, a sigmoid times a tanh; in a file of tensors alone
+it cannot be seen, except a normalisation with weights of a known name.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softgeom.checkpoints.onnx_graph import attributes
+from softgeom.checkpoints.onnx_graph import attributes, axes_of
 
 if TYPE_CHECKING:
     from softgeom.checkpoints.onnx_graph import OnnxGraph
@@ -49,13 +50,13 @@ _BY_OPERATOR = {
     "FastGelu": "GELU", "QuickGelu": "Swish", "LSTM": "LSTM", "GRU": "GRU",
 }  # fmt: skip
 # Operators that only move numbers, pick some, or average them: an interval before is an interval
-# after. The largest of several points of an ellipsoid need lie in none.
-_MAXIMA = {"GlobalMaxPool", "MaxPool", "ReduceMax"}
+# after.
 _KEEPS_INTERVAL = {
     "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout",
-    "Slice", "Gather", "GlobalAveragePool", "ReduceMean", *_MAXIMA,
+    "Slice", "Gather", "GlobalAveragePool", "ReduceMean", "GlobalMaxPool", "MaxPool", "ReduceMax",
     "DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear",
 }  # fmt: skip
+_SLICE_BY_INPUTS = 10  # the opset since which a Slice reads its places
 _DEEPEST = 50  # nested Concats that are walked back through
 # what a gate of a recurrent cell, and what it lets pass, may go through to stay within 1
 _GATES = {b"sigmoid", b"hardsigmoid"}
@@ -97,11 +98,12 @@ def activation_of(
     """The activation or normalisation that a value comes out of; None for another operator. What
     the parts of a Concat, ``depth`` of them deep, come out of is ``known`` once it is found.
     """
-    factor, visited, rounded, maximum = 1.0, set(), False, False
+    # whether each row so far is one that the step before gives, number by number
+    factor, visited, rounded, rows = 1.0, set(), False, True
     while value not in visited:
         visited.add(value)
         node = graph.producer.get(value)
-        if node is None or not node.input or value not in _told_of(node):
+        if node is None or not node.input or value not in _told_of(graph, node):
             return None
         if node.op_type in _BY_OPERATOR:
             found = named_activation(_BY_OPERATOR[node.op_type])
@@ -116,10 +118,10 @@ def activation_of(
         if rounded and node.op_type not in _KEEPS_INTERVAL:
             return None
         if node.op_type == "Clip":
-            clip = _clip(graph, node)
-            return None if clip is None else clip.scaled(factor)
+            bounds = clip_bounds(graph, node)
+            return None if bounds is None else Activation("Clip", *bounds).scaled(factor)
         if node.op_type in _CENTRED:
-            plain = factor == 1.0 and not maximum
+            plain = factor == 1.0 and rows
             return _norm(graph, node, _CENTRED[node.op_type]) if plain else None
         if node.op_type == "Concat":
             if rounded or depth == _DEEPEST:
@@ -135,22 +137,52 @@ def activation_of(
             if constant is not None and (number := graph.constant(constant)).size == 1:
                 factor, value = factor * float(number.reshape(())), other
                 continue
-            plain = factor == 1.0 and not maximum
+            plain = factor == 1.0 and rows
             return _written_out_norm(graph, node, None) if plain else None
         if node.op_type == "Add":
-            return _shifted_norm(graph, node) if factor == 1.0 and not maximum else None
+            return _shifted_norm(graph, node) if factor == 1.0 and rows else None
         if node.op_type not in _KEEPS_INTERVAL:
             return None
         rounded |= "Quantize" in node.op_type
-        maximum |= node.op_type in _MAXIMA
+        rows &= _keeps_rows(graph, node)
         value = node.input[0]
     return None
 
 
-def _told_of(node: Any) -> list[str]:
+def _keeps_rows(graph: OnnxGraph, node: Any) -> bool:
+    """Whether each row (the last axis) of the result is certainly a row of what was read."""
+    match node.op_type:
+        case "Identity" | "Cast" | "Dropout":
+            return True
+        case "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze":
+            # numbers lie row by row: rows of the same length are the same rows
+            before, after = graph.shape(node.input[0]), graph.shape(node.output[0])
+            return bool(before and after) and before[-1] == after[-1] != 1 and bool(after[-1])
+        case "Gather":
+            options = attributes(node)
+            axis = options["axis"].i if "axis" in options else 0
+            return not _is_last(graph, node.input[0], axis, otherwise=True)
+        case "Slice" if graph.opset >= _SLICE_BY_INPUTS and len(node.input) > 3:
+            axes = graph.constant(node.input[3]) if graph.is_constant(node.input[3]) else [-1]
+            return not any(_is_last(graph, node.input[0], int(n), otherwise=True) for n in axes)
+    return False
+
+
+def _is_last(graph: OnnxGraph, value: str, axis: int, *, otherwise: bool) -> bool:
+    """Whether an axis is the last one of a value; ``otherwise`` where that cannot be told."""
+    if axis < 0:
+        return axis == -1
+    rank = graph.rank(value)
+    return otherwise if rank is None else axis == rank - 1
+
+
+def _told_of(graph: OnnxGraph, node: Any) -> list[str]:
     """The outputs of a node that the table is about: not the cells of an LSTM, the mean of a
-    normalisation, or the places of a maximum.
+    normalisation, or the places of a maximum. A GRU mixes its first state into all that follow.
     """
+    first = node.input[5] if node.op_type == "GRU" and len(node.input) > 5 else ""
+    if first and not (graph.is_constant(first) and (np.abs(graph.constant(first)) <= 1).all()):
+        return []
     if node.op_type not in ("LSTM", "GRU"):
         return list(node.output[:1])
     options, each = attributes(node), 3 if node.op_type == "LSTM" else 2
@@ -184,7 +216,7 @@ def _is_gated(graph: OnnxGraph, node: Any) -> bool:
     return {maker.op_type for maker in makers if maker is not None} == {"Sigmoid", "Tanh"}
 
 
-def _clip(graph: OnnxGraph, node: Any) -> Activation | None:
+def clip_bounds(graph: OnnxGraph, node: Any) -> tuple[float, float] | None:
     """The bounds of a Clip, which are attributes or further inputs; None where one is computed."""
     options = attributes(node)
     bounds = []
@@ -198,7 +230,7 @@ def _clip(graph: OnnxGraph, node: Any) -> Activation | None:
             bounds.append(float(options[name].f) if name in options else (-1) ** n * math.inf)
     low, high = bounds
     # a NaN, or bounds the wrong way round, bound nothing
-    return Activation("Clip", low, high) if low < high else None
+    return (low, high) if low < high else None
 
 
 def _swish_slope(graph: OnnxGraph, node: Any) -> float | None:
@@ -220,15 +252,31 @@ def _swish_slope(graph: OnnxGraph, node: Any) -> float | None:
 
 
 def _norm(graph: OnnxGraph, node: Any, centred: bool) -> Activation | None:
+    """A normalisation over the features alone: their axis is the last one, of one gain each."""
     if len(node.input) < 2 or not graph.is_constant(node.input[1]):
         return None
     options = attributes(node)
-    if "axis" in options and options["axis"].i < -1:  # over more than the features
+    axis = options["axis"].i if "axis" in options else -1
+    # a root of a variance less a number may be small where the variance is not
+    negative = "epsilon" in options and not options["epsilon"].f >= 0
+    if negative or not _is_last(graph, node.input[0], axis, otherwise=False):
         return None
-    gain = graph.constant(node.input[1]).reshape(-1)
-    has_shift = len(node.input) > 2 and node.input[2] and graph.is_constant(node.input[2])
-    shift = graph.constant(node.input[2]).reshape(-1) if has_shift else None
-    return Activation("LayerNorm" if centred else "RMSNorm", gain=gain, shift=shift)
+    shift = node.input[2] if len(node.input) > 2 else ""
+    return _gained(graph, node.input[1], shift, "LayerNorm" if centred else "RMSNorm")
+
+
+def _gained(graph: OnnxGraph, gain: str, shift: str, name: str) -> Activation | None:
+    """A normalisation with constants that have one number a feature; None for any other."""
+    if shift and not graph.is_constant(shift):
+        return None
+    parts = [graph.constant(part) for part in (gain, shift) if part]
+    if any(part.ndim < 1 or part.size < 2 or part.size != part.shape[-1] for part in parts):
+        return None
+    if len({part.size for part in parts}) > 1:
+        return None
+    return Activation(
+        name, gain=parts[0].reshape(-1), shift=parts[1].reshape(-1) if shift else None
+    )
 
 
 def _shifted_norm(graph: OnnxGraph, node: Any) -> Activation | None:
@@ -258,22 +306,44 @@ def _written_out_norm(graph: OnnxGraph, node: Any, shift: str | None) -> Activat
         return None
     if (top.op_type, bottom.op_type) != ("Sub", "Sqrt"):
         return None
-    mean = graph.producer.get(top.input[1])
-    if mean is None or mean.op_type != "ReduceMean" or list(mean.input[:1]) != [top.input[0]]:
+    if _averaged(graph, top.input[1]) != top.input[0]:
         return None
     if not _is_variance(graph, bottom, quotient.input[0]):
         return None
-    added = None if shift is None else graph.constant(shift).reshape(-1)
-    return Activation("LayerNorm", gain=graph.constant(constant).reshape(-1), shift=added)
+    return _gained(graph, constant, shift or "", "LayerNorm")
+
+
+def _averaged(graph: OnnxGraph, value: str) -> str | None:
+    """What a value is the mean of, over the last axis, which stays with length one; or None."""
+    node = graph.producer.get(value)
+    if node is None or node.op_type != "ReduceMean" or not node.input:
+        return None
+    options = attributes(node)
+    kept = "keepdims" not in options or options["keepdims"].i == 1
+    computed = len(node.input) > 1 and not graph.is_constant(node.input[1])
+    axes = None if computed else axes_of(graph, node)
+    last = kept and axes is not None and len(axes) == 1
+    if not last or not _is_last(graph, node.input[0], axes[0], otherwise=False):
+        return None
+    return str(node.input[0])
 
 
 def _is_variance(graph: OnnxGraph, root: Any, centred: str) -> bool:
-    """Whether a square root is taken of the mean square of a value, plus a constant."""
+    """Whether a square root is taken of the mean square of a value, plus a constant from 0 on."""
     plus = graph.producer.get(root.input[0]) if root.input else None
     if plus is None or plus.op_type != "Add":
         return False
-    mean = next((graph.producer.get(n) for n in plus.input if not graph.is_constant(n)), None)
-    if mean is None or mean.op_type != "ReduceMean":
+    epsilon, mean = _constant_and_other(graph, plus)
+    if epsilon is None or not (graph.constant(epsilon) >= 0).all():
         return False
-    square = graph.producer.get(mean.input[0])
-    return square is not None and square.op_type in {"Pow", "Mul"} and centred in square.input[:1]
+    square = graph.producer.get(_averaged(graph, mean) or "")
+    if square is None or len(square.input) != 2 or square.input[0] != centred:
+        return False
+    if square.op_type == "Mul":
+        return bool(square.input[1] == centred)
+    two = square.input[1]
+    return (
+        square.op_type == "Pow"
+        and graph.is_constant(two)
+        and bool((graph.constant(two) == 2).all())
+    )

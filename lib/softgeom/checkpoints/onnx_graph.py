@@ -22,8 +22,14 @@ from softgeom.checkpoints.tensors import plain
 _REWRITES = set(
     "Identity Cast Transpose Reshape Squeeze Unsqueeze Flatten DequantizeLinear".split()
 )
+_KEEPS_RANK = set(
+    "Identity Cast Dropout Add Sub Mul Div Neg Relu Sigmoid Tanh Exp Log Softmax LogSoftmax "
+    "MatMul FusedMatMul MatMulInteger QLinearMatMul DynamicQuantizeMatMul MatMulIntegerToFloat "
+    "LayerNormalization".split()
+)
 _LISTED = 20  # more candidates than this do not help anybody to choose one
 _PACKED_PER_BYTE = 8  # no type of the format packs more numbers into a byte
+_SHAPE_BYTES = 1024  # constants up to this size may be shapes, which inference has to know
 
 
 class OnnxGraph:
@@ -46,8 +52,6 @@ class OnnxGraph:
         texts = (entry for entry in model.metadata_props if isinstance(entry.value, str))
         self.metadata = {entry.key: entry.value for entry in texts}  # others are not UTF-8
         self.outputs = [output.name for output in model.graph.output]
-        values = (*model.graph.output, *model.graph.value_info)
-        self.widths = {value.name: _last_size(value) for value in values}
         self.nodes = list(model.graph.node)
         self.producer = {name: node for node in self.nodes for name in node.output if name}
         self.consumers: dict[str, list[Any]] = {}
@@ -56,6 +60,9 @@ class OnnxGraph:
                 self.consumers.setdefault(name, []).append(node)
         self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
         self._roots: dict[str, str | None] = {}
+        self._shapes: dict[str, tuple[int | None, ...]] | None = None
+        versions = (each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
+        self.opset = max(versions, default=1)
         for node in self.nodes:
             if node.op_type == "Constant" and node.output:
                 for option in node.attribute:
@@ -86,7 +93,74 @@ class OnnxGraph:
         value = self._decode(self._tensors[root])
         for node in reversed(rewriting):
             value = self._rewritten(node, value)
-        return value
+        # NumPy has no bfloat16 of its own; every one of its numbers is a float32
+        return value.astype(np.float32) if value.dtype.name == "bfloat16" else value
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The axes of a value, None for a size that is not fixed; None where nothing says even how
+        many axes there are.
+        """
+        if self.is_constant(name):
+            return self.constant(name).shape
+        if self._shapes is None:
+            self._shapes = self._inferred()
+        return self._shapes.get(name)
+
+    def rank(self, name: str) -> int | None:
+        """How many axes a value has, also where inference stops at a shape that is computed."""
+        more, visited = 0, set()
+        while name not in visited:
+            visited.add(name)
+            if (shape := self.shape(name)) is not None:
+                return len(shape) + more
+            node = self.producer.get(name)
+            varying = [] if node is None else [n for n in node.input if not self.is_constant(n)]
+            if node is None or not varying:
+                return None
+            options = attributes(node)
+            match node.op_type:
+                case "Transpose" if "perm" in options:
+                    return len(options["perm"].ints) + more
+                case "Reshape" if len(node.input) > 1:
+                    target = self.shape(node.input[1])  # of the vector that holds the new shape
+                    return None if not target or target[0] is None else target[0] + more
+                case "Squeeze" | "Unsqueeze":
+                    axes = axes_of(self, node)
+                    if axes is None:
+                        return None
+                    more += len(axes) if node.op_type == "Unsqueeze" else -len(axes)
+                case kind if kind not in _KEEPS_RANK:
+                    return None
+            name = varying[0]
+        return None
+
+    def _inferred(self) -> dict[str, tuple[int | None, ...]]:
+        """Shapes as ONNX infers them, of a copy that holds no weights."""
+        import onnx
+
+        light = onnx.ModelProto()
+        light.CopyFrom(self.model)
+        graph = light.graph
+        # some exporters declare () for everything, which contradicts what inference finds
+        for told in (graph.value_info, graph.output):
+            kept = [v for v in told if v.type.tensor_type.shape.dim]
+            del told[:]
+            told.extend(kept)
+        large = [t for t in graph.initializer if t.ByteSize() > _SHAPE_BYTES]
+        small = [t for t in graph.initializer if t.ByteSize() <= _SHAPE_BYTES]
+        for tensor in large:
+            made = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            graph.input.append(made)
+        del graph.initializer[:]
+        graph.initializer.extend(small)
+        try:
+            graph = onnx.shape_inference.infer_shapes(light, data_prop=True).graph
+        except Exception:  # a damaged graph; what it declares is all there is then
+            graph = self.model.graph
+        known = (*graph.input, *graph.output, *graph.value_info)
+        return {
+            v.name: tuple(map(_size, dims)) for v in known if (dims := v.type.tensor_type.shape.dim)
+        }
 
     def shape_of(self, name: str) -> tuple[int, ...] | None:
         """The declared shape of a stored constant, before any rewriting, or None."""
@@ -132,8 +206,11 @@ class OnnxGraph:
                 case "Flatten":
                     axis = options["axis"].i if "axis" in options else 1
                     return value.reshape(math.prod(value.shape[:axis]), -1)
-                case "Squeeze":
-                    return value.squeeze()
+                case "Squeeze" | "Unsqueeze":
+                    axes = axes_of(self, node)
+                    if node.op_type == "Unsqueeze":
+                        return np.expand_dims(value, axes or ())
+                    return value.squeeze(axes)
                 case "DequantizeLinear":
                     axis = options["axis"].i if "axis" in options else 1
                     return self._dequantised(node, value, axis)
@@ -141,7 +218,7 @@ class OnnxGraph:
             raise ValueError(
                 f"{self.path}: the constant behind {node.op_type} cannot be read ({error})."
             ) from error
-        return value  # Unsqueeze: an axis of length one, which no reader here keeps
+        return value
 
     def _dequantised(self, node: Any, codes: np.ndarray, axis: int) -> np.ndarray:
         given = len(node.input) > 2 and node.input[2]
@@ -169,8 +246,12 @@ class OnnxGraph:
             ) from error
 
 
-def dequantise(codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int) -> np.ndarray:
-    """``(codes - zero) * scale`` in float32; scale and zero point are numbers or along an axis."""
+def dequantise(
+    codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int, dtype: Any = np.float32
+) -> np.ndarray:
+    """``(codes - zero) * scale``, in float32 as runtimes do; scale and zero point are numbers or
+    along an axis.
+    """
 
     def along(value: np.ndarray) -> np.ndarray:
         value = np.asarray(value)
@@ -183,12 +264,24 @@ def dequantise(codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int
         return value.reshape([-1 if n == axis % codes.ndim else 1 for n in range(codes.ndim)])
 
     distance = codes.astype(np.int32) - along(zero).astype(np.int32)
-    return distance.astype(np.float32) * along(scale).astype(np.float32)
+    return distance.astype(dtype) * along(scale).astype(dtype)
 
 
 def attributes(node: Any) -> dict[str, Any]:
     """A node's attributes by name."""
     return {option.name: option for option in node.attribute}
+
+
+def axes_of(graph: OnnxGraph, node: Any) -> tuple[int, ...] | None:
+    """The axes that a node names, in an attribute or (since opset 13) in its second input; None
+    where it names none. ValueError where they are computed.
+    """
+    options = attributes(node)
+    if "axes" in options:
+        return tuple(options["axes"].ints)
+    if len(node.input) < 2 or not node.input[1]:
+        return None
+    return tuple(int(n) for n in graph.constant(node.input[1]).reshape(-1))
 
 
 def inputs(node: Any, wanted: Iterable[int] | None = None) -> Sequence[str]:
@@ -198,7 +291,6 @@ def inputs(node: Any, wanted: Iterable[int] | None = None) -> Sequence[str]:
     return [name for name in chosen if name]
 
 
-def _last_size(value: Any) -> int | None:
-    """The size of a value's last axis, where the graph declares it."""
-    axes = list(value.type.tensor_type.shape.dim)
-    return int(axes[-1].dim_value) if axes and axes[-1].dim_value > 0 else None
+def _size(dimension: Any) -> int | None:
+    """One axis as a number, None where it is a symbol or not said."""
+    return int(dimension.dim_value) if dimension.dim_value > 0 else None

@@ -1,13 +1,12 @@
-"""The softmax layer of an ONNX graph: the last product with a constant before the output, however
-the softmax is written.
+"""The softmax layer of an ONNX graph: the product with a constant that its output comes from, when
+everything between the two is understood.
 
-From an output back, through whatever keeps the order of the classes: a Softmax or its parts
-(ReduceMax, Sub, Exp, ReduceSum, Div, Log), reshapes, casts, positive scales; in front of a softmax
-also a ReLU, which ties what it cuts. A constant that is
-added on the way is the bias b; a constant that multiplies scales the rows. The first MatMul, Gemm,
-or quantised product with a constant operand is W x; where there is none, a convolution of one
-pixel, which is the same product at every place. Quantised weights become the real numbers that the
-runtime multiplies with, scale * (code - zero point); quantised *features* stay features.
+A graph is walked back from its output to the first MatMul, Gemm, quantised product or convolution
+of one pixel with a constant operand, W x. Then what stands between the two is followed forwards
+(`onnx_scores`): constants that are added are the bias b, rows that are picked are the classes;
+scales, caps and softmaxes are the readout. Anything else is refused by its name. Quantised weights
+become the real numbers that the runtime multiplies with, scale * (code - zero point); quantised
+*features* stay features.
 
 What stands in front of the layer says where its inputs lie (`activation.py`). Metadata `character`
 (PaddleOCR's recognisers) names the classes.
@@ -16,50 +15,47 @@ What stands in front of the layer says where its inputs lie (`activation.py`). M
 from __future__ import annotations
 
 import functools
-from collections import deque
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from softgeom.checkpoints.activation import RELU_BEHIND, Activation, activation_of
+from softgeom.checkpoints.activation import Activation, activation_of
 from softgeom.checkpoints.choosing import Choice
-from softgeom.checkpoints.label_files import lines
-from softgeom.checkpoints.labels import LabelsError, fit_labels
-from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise, inputs
+from softgeom.checkpoints.labels import LabelsError, fit_labels, lines
+from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise
+from softgeom.checkpoints.onnx_rules import RULES, applied
+from softgeom.checkpoints.onnx_scores import NotFollowedError, Scores, Step
+from softgeom.checkpoints.onnx_shared import main_input
 from softgeom.checkpoints.opened import Asked, Opened, Shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
+from softgeom.readout import PLAIN, Readout
 
 # what a graph adds to the product has no name of its own
 _BIAS = "what the graph adds"
-
-# Operators through which the order of the classes at one position is unchanged, or that only
-# compute what is subtracted or divided by.
-_ORDER_KEEPING = {
-    "Softmax", "LogSoftmax", "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze",
-    "Flatten", "Dropout", "ArgMax",
-    "TopK", "Slice", "Gather", "Exp", "Log", "Div", "Sub", "ReduceMax", "ReduceSum",
-    "ReduceLogSumExp", "Sigmoid", "Softplus",
-    "Max", "Clip", "QuantizeLinear", "DequantizeLinear", "Mul", "Add", "Neg", "Expand", "Softcap",
-    "Sum",
-}  # fmt: skip
-_NONLINEAR = set("Softmax LogSoftmax Exp Log Sigmoid ArgMax TopK Clip Softplus Max Relu".split())
-_DECIDING = {"Softmax", "LogSoftmax", "ArgMax", "TopK"}
 _QUANTISED = {
     "MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
 }  # fmt: skip
 _PRODUCTS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"} | _QUANTISED
-_MOVES = {"Cast", "Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
-_SHARED = {"Log", "TopK", "Max"}  # of sums, and of largest numbers
-_STEPS = 100  # of such a walk: a damaged graph may have circles
-_RESHAPES = {"Mul", "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
+# what a named product is followed through: numbers that move, and constants
+_MOVING = set("Cast Identity Reshape Flatten Transpose Squeeze Unsqueeze".split())
+_AFFINE = set("Add Sub Sum Mul Div Neg".split())
+# names that exporters give to outputs
+_SCORES = re.compile(r"logit|score|prob|softmax", re.IGNORECASE)
+_STATES = re.compile(r"present|past|cache|hidden_state|attention|encoder_last", re.IGNORECASE)
+_LISTED = 5  # outputs that a message explains
+_NOTHING = SimpleNamespace(op_type="The output")
 
 
 @dataclass(frozen=True)
 class OnnxHead:
     """What the graph says about one product with a constant: W (C, d), b (C,) or None, the constant
-    that W is, the step in front, how it was found, and the value x that the product multiplies.
+    that W is, the step in front, how it was found, the value x that the product multiplies, and
+    what stands behind it.
     """
 
     W: np.ndarray
@@ -68,6 +64,7 @@ class OnnxHead:
     activation: Activation | None = None
     notes: tuple[str, ...] = ()
     features_name: str = ""
+    readout: Readout = PLAIN
 
 
 def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
@@ -120,323 +117,270 @@ def _show(found: OnnxHead, asked: Asked, label: str) -> Shown:
         notes += ("its bias is left out, as asked",)
     tensors = {name: found.W} | ({} if b is None else {_BIAS: b})
     choice = Choice(name, None if b is None else _BIAS, False, notes)
-    return Shown(ArrayStore(tensors, label), choice, found.activation)
+    return Shown(ArrayStore(tensors, label), choice, found.activation, readout=found.readout)
 
 
 def _names(
-    characters: str, classes: int, blank: str | None
+    characters: str, classes: int, confirmed: bool
 ) -> tuple[tuple[str, ...] | None, str | None]:
     label = "the metadata entry 'character'"
-    names = lines(characters)
-    if blank is None and len(names) < classes:
-        blank = "first"  # the entry is PP-OCR's, whose networks have their blank there
     try:
-        fitted, how = fit_labels(names, classes, label, blank)
+        fitted, how = fit_labels(lines(characters), classes, label, confirmed=confirmed)
     except LabelsError as error:
         return None, f"no names: {error}"
     return fitted, f"names from {label}{how}"
 
 
-def last_product(graph: OnnxGraph, weight: str | None = None) -> Any:
-    """The node that multiplies features with W; errors as `read_onnx_head`."""
-    return _found(graph, weight)[0]
-
-
-def _found(graph: OnnxGraph, weight: str | None) -> tuple[Any, _After]:
-    found = _product_of(graph, weight) if weight else _last_product(graph)
-    if found is None:
-        which = f" {weight!r}" if weight else ""
+def last_product(graph: OnnxGraph, weight: str | None = None) -> tuple[Any, np.ndarray | None]:
+    """The node that multiplies features with W, and b. ValueError as `read_onnx_head`, and where
+    the classes are not the rows of W as they stand.
+    """
+    node, after = _found(graph, weight)
+    if after.a is not None or after.sign < 0 or not np.array_equal(after.rows, _rows(graph, node)):
         raise ValueError(
-            f"{graph.path} has no matrix product with {'the' if which else 'a'} constant{which} "
-            f"before its output; candidates: {graph.describe_matrices()}."
+            f"{graph.path}: the graph scales or picks the classes behind its last product; write "
+            ".safetensors instead."
         )
-    return found
+    return node, after.b
 
 
-@dataclass(frozen=True)
-class _After:
-    """``scale * (W x) + shift``: what the graph does to logits between product and softmax."""
-
-    scale: np.ndarray | None = None
-    shift: np.ndarray | None = None
-    notes: tuple[str, ...] = field(default=())
-    decided: bool = False  # a softmax, or what else takes the best, comes behind
-    turned: bool = False  # what lies behind something that is not linear turns the order round
-
-    @property
-    def falls(self) -> bool:
-        """Whether the best is the least here."""
-        return self.turned != bool(self.scale is not None and np.all(self.scale < 0))
-
-    def upright(self) -> _After:
-        """The same, in which the best is the largest."""
-        return replace(self.scaled(-np.ones(())), turned=False).shifted(-1) if self.turned else self
-
-    def shifted(self, by: int) -> _After:
-        """The same with the shift times a number."""
-        return replace(self, shift=None if self.shift is None else by * self.shift)
-
-    def added(self, constant: np.ndarray) -> _After:
-        value = constant if self.scale is None else _fitting(np.multiply, constant, self.scale)
-        return replace(
-            self, shift=value if self.shift is None else _fitting(np.add, self.shift, value)
-        )
-
-    def scaled(self, constant: np.ndarray) -> _After:
-        scale = constant if self.scale is None else _fitting(np.multiply, self.scale, constant)
-        return replace(self, scale=scale)
-
-
-def _fitting(combine: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Two constants behind a product as one."""
-    try:
-        return combine(a, b)
-    except ValueError:
+def _found(graph: OnnxGraph, weight: str | None) -> tuple[Any, Scores]:
+    """The product that the graph's answer comes from, and what the graph does behind it."""
+    weight = None if weight is None else graph.root(weight)
+    if weight is not None and weight not in map(graph.root, _operands(graph)):
         raise ValueError(
-            f"constants behind the last matrix product have shapes {a.shape} and {b.shape}, which "
-            "do not fit each other: the graph is damaged, and no runtime could compute it."
-        ) from None
-
-
-def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
-    """The product that the outputs end with, preferably of the output's declared width."""
-    chosen: dict[str, tuple[Any, _After]] = {}
-    for output in graph.outputs:
-        found = _walk(graph, output)
-        width = graph.widths.get(output)
-        fitting = [step for step in found if width is None or _classes(graph, step[0]) == width]
-        if found:
-            node, after = (fitting or found)[0]
-            operand = _operand(graph, node)
-            chosen.setdefault(graph.root(operand[0]) if operand else output, (node, after))
-    if len(chosen) > 1:
-        heads = ", ".join(f"{plain(name)} {graph.shape_of(name)}" for name in chosen)
-        raise ValueError(
-            f"{graph.path} has several heads, one an output; choose one (--weight): {heads}."
+            f"{graph.path} has no matrix product with the constant {weight!r} before its output; "
+            f"candidates: {graph.describe_matrices()}."
         )
-    return next(iter(chosen.values()), None)
+    heads: dict[str, tuple[Any, Scores]] = {}
+    refused: list[str] = []
+    for output in _answers(graph):
+        try:
+            node, after = _behind(graph, output)
+            name = graph.root(_operand(graph, node)[0])
+            if heads.setdefault(name, (node, after))[1].same_layer(after):
+                continue
+            refused.append(f"two outputs choose between the classes of {plain(name)} in two ways")
+        except NotFollowedError as error:
+            refused.append(f"output {plain(output)}: {error}")
+    if weight is not None:
+        return heads.get(weight) or _named(graph, weight)
+    if len(heads) == 1 and not refused:
+        return next(iter(heads.values()))
+    listed = ", ".join(f"{plain(name)} {graph.shape_of(name)}" for name in heads)
+    if len(heads) > 1:
+        raise ValueError(
+            f"{graph.path} has several heads, one an output; choose one (--weight): {listed}."
+        )
+    why = "; ".join(refused[:_LISTED]) or "it has no output"
+    besides = f"; another output is a layer of its own: {listed}" if heads else ""
+    raise ValueError(
+        f"{graph.path} has no matrix product before its output that can be followed for certain: "
+        f"{why}{besides}; candidates for --weight, which takes a product as it stands: "
+        f"{graph.describe_matrices()}."
+    )
 
 
-def _walk(graph: OnnxGraph, output: str) -> list[tuple[Any, _After]]:
-    """The products that an output comes from through order-keeping operators, nearest first."""
-    found: list[tuple[Any, _After]] = []
-    convolved: list[tuple[Any, _After]] = []
-    waiting, visited = deque([(output, _After())]), set()
-    while waiting:
-        name, after = waiting.popleft()
-        node = graph.producer.get(name)
-        if node is None or name in visited:
-            continue
+def _answers(graph: OnnxGraph) -> list[str]:
+    """The outputs that can hold scores: what is called logits, else all but caches and states."""
+    called = [name for name in graph.outputs if _SCORES.search(name)]
+    return called or [name for name in graph.outputs if not _STATES.search(name)] or graph.outputs
+
+
+def _behind(graph: OnnxGraph, output: str) -> tuple[Any, Scores]:
+    """The product that an output comes from, and what happens to it on the way."""
+    chain: list[Step] = []
+    name, visited = output, set()
+    while (node := graph.producer.get(name)) is not None and name not in visited:
         visited.add(name)
-        if node.op_type in _PRODUCTS:
-            if _operand(graph, node) is not None:
-                found.append((node, after.upright()))
-        elif _is_pointwise(graph, node):
-            convolved.append((node, after.upright()))
-        elif node.op_type in _ORDER_KEEPING or (node.op_type == "Relu" and after.decided):
-            waiting.extend(_before(graph, node, after))
-    return found or convolved
+        if _is_product(graph, node):
+            scores = _start(graph, node)
+            for step in reversed(chain):
+                scores = applied(scores, step)
+            return node, _ended(scores, node, chain)
+        if node.op_type not in RULES:
+            raise NotFollowedError(node, "is not followed")
+        at = main_input(graph, node)
+        if at is None:
+            raise NotFollowedError(node, "joins two values that both depend on the input")
+        chain.append(Step(graph, node, at, list(node.output).index(name)))
+        name = node.input[at]
+    raise NotFollowedError(
+        node if node is not None else chain[-1].node if chain else _NOTHING,
+        "comes from no product with a constant",
+    )
 
 
-def _is_pointwise(graph: OnnxGraph, node: Any) -> bool:
-    """Whether a node is a convolution of one pixel with a constant: W x at every place."""
-    if node.op_type != "Conv" or len(node.input) < 2 or not graph.is_constant(node.input[1]):
-        return False
-    group = attributes(node).get("group")
-    shape = graph.constant(node.input[1]).shape
-    return len(shape) > 2 and set(shape[2:]) == {1} and (group is None or group.i == 1)
+def _ended(scores: Scores, product: Any, chain: list[Step]) -> Scores:
+    """The scores at an output, if an answer can be read there."""
+    last = chain[0].node if chain else product
+    if scores.cut is not None:
+        raise NotFollowedError(scores.cut, "ties scores, and no softmax stands behind it")
+    if scores.form == "tanh" and scores.mul == scores.div:
+        raise NotFollowedError(last, "ends in numbers from -1 to 1: scores, or features?")
+    if scores.form == "sigmoid" and not scores.decided and (scores.moved or scores.stretched):
+        raise NotFollowedError(last, "says labels by scores less a number that varies")
+    if scores.decided and scores.sign != scores.decided:
+        raise NotFollowedError(last, "gives the best class the least number: are these costs?")
+    return scores
 
 
-def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _After]]:
-    """The values that a node reads, each with what the graph does to it from there on."""
-    names = inputs(node)
-    varying = [name for name in names if not graph.is_constant(name)]
-    constants = [name for name in names if graph.is_constant(name)]
-    if node.op_type in _NONLINEAR:
-        decided = after.decided or node.op_type in _DECIDING
-        notes = (*after.notes, RELU_BEHIND) if node.op_type == "Relu" else after.notes
-        # what is done to probabilities changes no answer; the others keep the order or turn it
-        turned = node.op_type not in _DECIDING and after.falls
-        if node.op_type == "TopK" and "largest" in (options := attributes(node)):
-            turned = not options["largest"].i
-        after = _After(notes=notes, decided=decided, turned=turned)
-        return [(name, after) for name in names[:1]]
-    one = len(varying) == 1
-    if node.op_type in {"Add", "Sum"} and one:
-        for name in constants:
-            after = after.added(graph.constant(name))
-        return [(varying[0], after)]
-    first = one and names[0] == varying[0]
-    if node.op_type == "Sub" and first:
-        return [(varying[0], after.added(-graph.constant(constants[0])))]
-    if node.op_type == "Neg" and one:
-        return [(varying[0], after.scaled(-np.ones(())))]
-    if node.op_type == "Sub" and one:
-        return [(varying[0], after.added(graph.constant(constants[0])).scaled(-np.ones(())))]
-    if node.op_type == "Sub" and len(varying) == 2 and not _is_shared(graph, varying[1]):
-        return []  # a contrast of two layers
-    if node.op_type == "Div" and one and not first and np.all(graph.constant(constants[0]) > 0):
-        # of what is above 0, as in 1 / (1 + exp(-y))
-        return [(varying[0], replace(after, scale=None, shift=None, turned=not after.falls))]
-    if node.op_type in {"Mul", "Div"} and first and constants:
-        factor = graph.constant(constants[0]).astype(float)
-        return [(varying[0], after.scaled(factor if node.op_type == "Mul" else 1 / factor))]
-    if node.op_type == "Mul":
-        scaled = [(name, _constant_factor(graph, name)) for name in varying]
-        logits = [name for name, factor in scaled if factor is None]
-        factors = [factor for _, factor in scaled if factor is not None]
-        if len(logits) == 1 and len(factors) + len(constants) == len(names) - 1:
-            for factor in [*factors, *(graph.constant(name) for name in constants)]:
-                after = after.scaled(factor)
-            return [(logits[0], after)]
-    if node.op_type in {"Add", "Sum"}:
-        return []  # two varying terms: a residual connection, not a softmax layer
-    return [(name, after) for name in varying]
+def _operands(graph: OnnxGraph) -> Iterator[str]:
+    for node in graph.nodes:
+        if _is_product(graph, node):
+            yield _operand(graph, node)[0]
 
 
-def _is_shared(graph: OnnxGraph, name: str) -> bool:
-    """Whether a value is one number for all classes: their largest, or what they add up to."""
-    for _ in range(_STEPS):
-        node = graph.producer.get(name)
-        if node is None or not node.input or node.op_type not in _MOVES:
-            break
-        name = node.input[0]
-    return node is not None and (node.op_type.startswith("Reduce") or node.op_type in _SHARED)
-
-
-def _constant_factor(graph: OnnxGraph, name: str) -> np.ndarray | None:
-    """The constant part of a positive factor that depends on the features' dynamic scale only."""
-    factor = np.ones(())
-    waiting, visited, dynamic = [name], set(), False
-    while waiting:
-        value = waiting.pop()
-        if value in visited:
-            continue
-        visited.add(value)
-        if graph.is_constant(value):
-            factor = factor * graph.constant(value).astype(float)
-            continue
-        node = graph.producer.get(value)
-        if node is not None and node.op_type == "DynamicQuantizeLinear" and value == node.output[1]:
-            dynamic = True
-        elif node is not None and node.op_type in _RESHAPES:
-            waiting += inputs(node, None if node.op_type == "Mul" else [0])
-        else:
-            return None
-    return factor if dynamic else None
-
-
-def _product_of(graph: OnnxGraph, weight: str) -> tuple[Any, _After] | None:
-    """The product that takes this constant, with what is added to it and scales it."""
-    waiting, visited = [weight], set()
-    while waiting:
-        value = waiting.pop()
-        if value in visited:
-            continue
-        visited.add(value)
-        for node in graph.consumers.get(value, []):
-            product = node.op_type in _PRODUCTS and _operand(graph, node) is not None
-            if product or _is_pointwise(graph, node):
-                return node, _forward(graph, node)
-            if graph.root(value) == weight:
-                waiting += list(node.output)
-    return None
-
-
-def _forward(graph: OnnxGraph, product: Any) -> _After:
-    """The constants that are added to a product, or scale it, before anything else happens."""
-    steps: list[tuple[Any, str]] = []
-    name = product.output[0] if product.output else ""
-    visited = set()
-    while name and name not in visited:
+def _named(graph: OnnxGraph, weight: str) -> tuple[Any, Scores]:
+    """A product inside of the graph, with what is added to it before anything else happens."""
+    products = [n for n in graph.nodes if _is_product(graph, n)]
+    product = next(n for n in products if graph.root(_operand(graph, n)[0]) == weight)
+    scores, name, visited = _start(graph, product), product.output[0], set()
+    while name not in visited:
         visited.add(name)
-        kept = {"Add", "Mul", "Cast", "Identity"}
-        users = [node for node in graph.consumers.get(name, []) if node.op_type in kept]
-        if len(users) != 1 or not users[0].output:
-            break
-        steps.append((users[0], name))
+        # what only asks for the shape changes nothing
+        users = [node for node in graph.consumers.get(name, []) if node.op_type != "Shape"]
+        plain_users = [node for node in users if _keeps_linear(graph, node)]
+        if not plain_users:
+            used = " and ".join(sorted({plain(node.op_type) for node in users})) or "an output"
+            note = f"the product is taken as it stands in front of {used}"
+            return product, replace(scores, notes=(*scores.notes, note))
+        if len(users) > 1:
+            raise ValueError(
+                f"{graph.path}: what the product with {plain(weight)} gives is read "
+                f"{len(users)} times, by {plain_users[0].op_type} among others: which bias belongs "
+                "to it cannot be told; pass W and b as an .npz file."
+            )
+        at = list(users[0].input).index(name)
+        try:
+            scores = applied(scores, Step(graph, users[0], at))
+        except NotFollowedError as error:
+            raise ValueError(
+                f"{graph.path}: behind the product with {plain(weight)} {error}; pass W and b of "
+                "one choice as an .npz file."
+            ) from None
         name = users[0].output[0]
-    after = _After()
-    for node, read in reversed(steps):
-        after = dict(_before(graph, node, after)).get(read, after)
-    return after
+    return product, scores
 
 
-def _operand(graph: OnnxGraph, node: Any) -> tuple[str, bool] | None:
-    """The constant matrix of a product and whether it is the left factor, or None."""
+def _keeps_linear(graph: OnnxGraph, node: Any) -> bool:
+    """Whether an operation moves numbers, or meets them with a constant."""
+    varying = [name for name in node.input if name and not graph.is_constant(name)]
+    return node.op_type in _MOVING or (node.op_type in _AFFINE and len(varying) == 1)
+
+
+# ---- the product itself
+
+
+def _is_product(graph: OnnxGraph, node: Any) -> bool:
+    """Whether a node multiplies with a constant: a matrix, or a convolution of one pixel."""
+    if node.op_type == "Conv":
+        if len(node.input) < 2 or not graph.is_constant(node.input[1]):
+            return False
+        shape, group = graph.constant(node.input[1]).shape, attributes(node).get("group")
+        return len(shape) > 2 and set(shape[2:]) == {1} and (group is None or group.i == 1)
+    return node.op_type in _PRODUCTS and bool(_operand(graph, node)[0]) and bool(node.output)
+
+
+def _operand(graph: OnnxGraph, node: Any) -> tuple[str, bool]:
+    """The constant of a product and whether it is the left factor; ("", False) without."""
     right = 3 if node.op_type == "QLinearMatMul" else 1
     if len(node.input) > right and graph.is_constant(node.input[right]):
         return node.input[right], False
     products = node.op_type in {"MatMul", "Gemm"} and len(node.input) > 1
-    return (node.input[0], True) if products and graph.is_constant(node.input[0]) else None
+    return (node.input[0], True) if products and graph.is_constant(node.input[0]) else ("", False)
 
 
-def _classes(graph: OnnxGraph, node: Any) -> int | None:
-    operand = _operand(graph, node)
-    if operand is None:
-        return None
-    shape = graph.constant(operand[0]).shape
-    if node.op_type == "Conv":
-        return int(shape[0])
-    return None if len(shape) < 2 else shape[-2 if _in_rows(node, operand[1]) else -1]
-
-
-def _in_rows(node: Any, left: bool) -> bool:
-    """Whether a product's constant has a row for each class."""
-    options = attributes(node)
-    option = "transA" if left else "transB"
-    return left != (option in options and bool(options[option].i))
-
-
-def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
-    """y = x B + c with B (d, C) or, from the left, y = A x with A (C, d); Gemm also scales."""
-    operand = _operand(graph, node)
-    assert operand is not None
-    name, left = operand
+def _matrix(graph: OnnxGraph, node: Any) -> np.ndarray:
+    """W (C, d) of a product y = x B with B (d, C), or y = A x with A (C, d) from the left."""
+    name, left = _operand(graph, node)
     stored = graph.constant(name)
-    notes = [f"the last product with a constant before the output: {node.op_type}", *after.notes]
     if node.op_type in _QUANTISED:
         stored = _real(graph, node, stored)
+    if node.op_type == "Conv":
+        return stored.reshape(stored.shape[0], -1)
+    while stored.ndim > 2 and stored.shape[0] == 1:
+        stored = stored[0]
+    if stored.ndim != 2:
+        raise NotFollowedError(node, f"has a constant of shape {stored.shape}, not of two axes")
+    option = attributes(node).get("transA" if left else "transB")
+    in_rows = left != (option is not None and bool(option.i))
+    return stored if in_rows else stored.T
+
+
+def _rows(graph: OnnxGraph, node: Any) -> np.ndarray:
+    return np.arange(len(_matrix(graph, node)))
+
+
+def _start(graph: OnnxGraph, node: Any) -> Scores:
+    """The scores of a product, with what the node itself adds to them."""
+    step, left = Step(graph, node), _operand(graph, node)[1]
+    for name in ("activation", "transBatchA", "transBatchB"):  # of com.microsoft
+        if step.option(name, None):
+            raise step.refuse(f"has the option {name}")
+    axis = -2 if left else -1
+    if node.op_type == "Conv":
+        axis = 1 - graph.constant(node.input[1]).ndim
+    elif left and node.op_type == "MatMul" and graph.rank(node.input[1]) in (None, 1):
+        raise step.refuse("has the constant on the left of a value of unknown axes")
+    alpha = float(step.option("alpha", 1.0))
+    if not (np.isfinite(alpha) and alpha):
+        raise step.refuse(f"has the factor {alpha:g}")
+    scores = Scores(_rows(graph, node), axis, mul=abs(alpha), sign=1 if alpha > 0 else -1)
+    place = 4 if node.op_type == "DynamicQuantizeMatMul" else 2
+    has_bias = node.op_type in {"Gemm", "FusedGemm", "Conv", "DynamicQuantizeMatMul"}
+    if has_bias and len(node.input) > place and node.input[place]:
+        if not graph.is_constant(node.input[place]):
+            raise step.refuse("adds a value that depends on the input")
+        bias, beta = graph.constant(node.input[place]), float(step.option("beta", 1.0))
+        if node.op_type == "Conv":  # (C,), whatever stands behind the axis of the classes
+            bias = bias.reshape(-1, *[1] * (-axis - 1))
+        scores = scores.plus_constant(bias if beta == 1 else bias.astype(float) * beta, step)
+    return scores
+
+
+def _head(graph: OnnxGraph, node: Any, after: Scores) -> OnnxHead:
+    """The layer: W's rows that are classes, in their order, and one bias each."""
+    name, left = _operand(graph, node)
+    W, b, sign = _matrix(graph, node)[after.rows], after.b, after.decided or after.sign
+    notes = [f"the last product with a constant before the output: {node.op_type}"]
+    if len(after.rows) != len(_rows(graph, node)):
+        notes.append(f"{len(after.rows)} of its {len(_rows(graph, node))} outputs are classes")
+    if node.op_type in _QUANTISED:
         notes.append(
             f"quantised product {node.op_type}: W is scale * (code - zero point), as the "
             "runtime multiplies"
         )
-    if node.op_type == "Conv":
-        stored = stored.reshape(stored.shape[0], -1).T
-    while stored.ndim > 2 and stored.shape[0] == 1:
-        stored = stored[0]
-    if stored.ndim != 2:
-        raise ValueError(
-            f"{graph.path}: the last product's constant has shape {stored.shape}, not two axes."
-        )
-    W = stored if _in_rows(node, left) else stored.T
-    b = after.shift
-    options = attributes(node)
-    if "Gemm" in node.op_type or node.op_type == "Conv":
-        if "alpha" in options and options["alpha"].f != 1:
-            W = W * np.asarray(options["alpha"].f, W.dtype)
-        if len(node.input) > 2 and graph.is_constant(node.input[2]):
-            inner = graph.constant(node.input[2])
-            if "beta" in options:
-                inner = inner * np.asarray(options["beta"].f, inner.dtype)
-            inner = inner if after.scale is None else inner * after.scale.reshape(-1)
-            b = inner if b is None else b + inner
-    if node.op_type == "DynamicQuantizeMatMul" and len(node.input) > 4 and node.input[4]:
-        b = graph.constant(node.input[4]) if b is None else b + graph.constant(node.input[4])
-    if after.scale is not None:
-        scale = np.asarray(after.scale, float)
-        W = (W * (scale.reshape(-1, 1) if scale.size > 1 else scale.reshape(()))).astype(W.dtype)
-    if b is not None:
-        b = np.asarray(b).reshape(-1)
-        # one number added to every class changes no ranking, and one row is no choice
-        b = None if b.size == 1 or len(W) == 1 else b.astype(W.dtype, copy=False)
-    x = node.input[1] if left else node.input[0]
-    W, root = np.ascontiguousarray(W), graph.root(name)
-    return OnnxHead(W, b, root, activation_of(graph, x), tuple(notes), x)
+    if after.a is not None:  # two float32 multiply exactly in float64
+        W = W.astype(float) * after.a.reshape(-1, 1)
+    readout = after.readout()
+    if b is not None and b.size == 1:
+        # one number added to every class changes no choice between them
+        b = np.broadcast_to(b.reshape(()), len(W)) if readout.rule == "threshold" else None
+    if sign < 0:
+        W, b = -W, None if b is None else -b
+    step = activation_of(graph, node.input[1] if left else node.input[0])
+    if step is not None and step.gain is not None and not _fits(graph, node, left, step, W):
+        step = None
+        notes.append("the normalisation in front of the layer runs over other axes than W: unused")
+    if step is not None and node.op_type == "Conv" and any(Step(graph, node).option("pads", ())):
+        step = None  # features of 0 stand in the margin
+    return OnnxHead(
+        np.ascontiguousarray(W), b, graph.root(name), step, (*notes, *after.notes),
+        node.input[1] if left else node.input[0], readout,
+    )  # fmt: skip
+
+
+def _fits(graph: OnnxGraph, node: Any, left: bool, step: Activation, W: np.ndarray) -> bool:
+    """Whether the features are the last axis of what the product reads, one a gain."""
+    turned = Step(graph, node).option("transA", 0)
+    return not (left or turned or node.op_type == "Conv") and step.gain.shape == W.shape[1:]
 
 
 def _real(graph: OnnxGraph, node: Any, codes: np.ndarray) -> np.ndarray:
-    """The real weights behind a quantised product's codes (d, C)."""
+    """The real weights behind a quantised product's codes (d, C), in float64: the runtime adds up
+    whole numbers and multiplies then.
+    """
     # where the scale stands (of MatMulInteger it is a factor after the product), and the zero
     scale, zero = {
         "MatMulInteger": (None, 3), "QLinearMatMul": (4, 5), "DynamicQuantizeMatMul": (2, 3),
@@ -447,4 +391,4 @@ def _real(graph: OnnxGraph, node: Any, codes: np.ndarray) -> np.ndarray:
         given = position is not None and len(node.input) > position and node.input[position]
         return graph.constant(given) if given else np.full((), otherwise)
 
-    return dequantise(codes, constant(scale, 1.0), constant(zero, 0.0), -1)
+    return dequantise(codes, constant(scale, 1.0), constant(zero, 0.0), -1, float)

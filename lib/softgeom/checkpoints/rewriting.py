@@ -55,7 +55,7 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
     import onnx
 
     graph = OnnxGraph(source)
-    product = last_product(graph, weight)
+    product, added = last_product(graph, weight)
     if product.op_type not in {"MatMul", "Gemm"} or graph.is_constant(product.input[0]):
         raise ValueError(
             f"{source}: the last product is {product.op_type} in a form that cannot be "
@@ -65,6 +65,10 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
     if any(options[name].f != 1 for name in ("alpha", "beta") if name in options):
         raise ValueError(f"{source}: the last product is scaled; write .safetensors instead.")
     bias, holder, place = _bias(graph, product)
+    if bias is not None and not np.array_equal(graph.constant(bias).reshape(-1), np.ravel(added)):
+        raise ValueError(
+            f"{source}: the graph adds more to its scores than a bias; write .safetensors."
+        )
     if (bias is None) != (layer.b is None):
         raise ValueError(
             f"{source}: the graph {'has no' if bias is None else 'has a'} bias, the layer "

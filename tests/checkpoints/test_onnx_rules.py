@@ -1,0 +1,306 @@
+"""Behind the last product of an ONNX graph: what is accepted answers as the graph does.
+
+The graphs run in onnxruntime. A table holds one row for each way in which a graph can treat its
+scores; random chains of operations look for ways that nobody thought of.
+"""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from softgeom.checkpoints import load_head
+
+onnxruntime = pytest.importorskip("onnxruntime")
+CLASSES, POSITIONS, FEATURES = 6, 2, 3
+W = np.random.default_rng(0).standard_normal((CLASSES, FEATURES)).astype(np.float32)
+B = np.random.default_rng(1).standard_normal(CLASSES).astype(np.float32)
+
+
+class Graph:
+    """A graph that grows by one operation at a time, from a product of x (1, 2, 3)."""
+
+    def __init__(self, *, biased=True):
+        self.nodes, self.constants, self.last = [], {}, "x"
+        self.add("MatMul", W.T.copy())
+        if biased:
+            self.add("Add", B)
+
+    def add(self, op, *constants, first=None, outputs=1, follow=0, **attributes):
+        """One operation on the last value; ``first`` is a constant in front of it."""
+        names = []
+        for value in (first, *constants):
+            name = f"c{len(self.constants)}"
+            if value is not None:
+                self.constants[name] = np.asarray(value)
+                names.append(name)
+        reads = [names.pop(0)] if first is not None else []
+        made = [f"v{len(self.nodes)}_{n}" for n in range(outputs)]
+        self.nodes.append(helper.make_node(op, [*reads, self.last, *names], made, **attributes))
+        self.last = made[follow]
+        return self
+
+    def join(self, op, *names, last_first=True):
+        """One operation on the last value and earlier ones."""
+        made, reads = f"v{len(self.nodes)}_0", [self.last, *names]
+        self.nodes.append(helper.make_node(op, reads if last_first else reads[::-1], [made]))
+        self.last = made
+        return self
+
+    def save(self, path, opset=17, ends=None):
+        made = [helper.make_empty_tensor_value_info(name) for name in ends or [self.last]]
+        shape = [1, POSITIONS, FEATURES]
+        held = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
+        graph = helper.make_graph(
+            self.nodes,
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            made,
+            held,
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        model.ir_version = 8
+        onnx.save(model, str(path))
+        return path
+
+
+def run(path, x):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})[0]
+
+
+def answers_agree(path, head, rng):
+    """Whether the layer chooses, at each position, the class that the graph gives most."""
+    for _ in range(8):
+        x = 2 * rng.standard_normal((1, POSITIONS, FEATURES)).astype(np.float32)
+        y, scores = run(path, x), head.layer.logits(x)[0]
+        if y.dtype.kind == "i":  # the graph has chosen
+            if (np.sort(y, axis=None) != np.sort(scores.argmax(axis=1))).any():
+                return False
+            continue
+        (axis,) = (n for n, size in enumerate(y.shape) if size == head.layer.classes)
+        if not y.size:  # every position was cut away
+            return True
+        rows = np.moveaxis(y, axis, -1).reshape(-1, head.layer.classes)
+        # two that float32 does not tell apart may stand in any order
+        leads = (np.diff(np.sort(values, axis=1)[:, -2:]).min() for values in (rows, scores))
+        if not np.isfinite(rows).all() or not all(lead > 1e-5 for lead in leads):
+            continue
+        # a graph may keep one position, or repeat it
+        if not set(rows.argmax(axis=1)) <= set(scores.argmax(axis=1)):
+            return False
+    return True
+
+
+def _softmax_written_out(g, axis=-1):
+    z = g.last
+    g.add("ReduceMax", axes=[axis])
+    g.join("Sub", z, last_first=False).add("Exp")
+    e = g.last
+    g.add("ReduceSum", [axis])
+    return g.join("Div", e, last_first=False)
+
+
+PRIOR, UP = np.log(np.arange(1, CLASSES + 1, dtype=np.float32)), np.float32(3)
+EACH = np.linspace(0.5, 2, CLASSES, dtype=np.float32)
+GROUPS = [1, POSITIONS, 2, CLASSES // 2]
+# what the graph does behind the product, whether it is accepted, or the word of the refusal
+BEHIND = {
+    "nothing": (lambda g: g, True),
+    "a softmax": (lambda g: g.add("Softmax"), True),
+    "a softmax over its axis from the front": (lambda g: g.add("Softmax", axis=2), True),
+    "a softmax over time": (lambda g: g.add("Softmax", axis=1), "Softmax runs over another axis"),
+    "a softmax written out": (_softmax_written_out, True),
+    "a softmax over time written out": (lambda g: _softmax_written_out(g, 1), "Sub"),
+    "a prior": (lambda g: g.add("LogSoftmax").add("Sub", PRIOR), True),
+    "a prior with the bias": (lambda g: g.add("LogSoftmax").add("Add", PRIOR, first=None), True),
+    "a vector times a softmax": (lambda g: g.add("Softmax").add("Mul", EACH), "Mul has a factor"),
+    "a softmax over a vector": (lambda g: g.add("Softmax").add("Div", EACH), "Div has a factor"),
+    "a prior behind a scale": (lambda g: g.add("Mul", UP).add("Sub", PRIOR), True),
+    "a prior behind a temperature": (lambda g: g.add("Div", UP).add("Sub", PRIOR), True),
+    "a scale for each class": (lambda g: g.add("Mul", EACH).add("Add", PRIOR), True),
+    "a divisor for each class": (lambda g: g.add("Div", EACH), "Div has a factor for each class"),
+    "a factor 0": (lambda g: g.add("Mul", np.float32(0)), "Mul has the factor 0"),
+    "a negative factor": (lambda g: g.add("Mul", np.float32(-2)), True),
+    "a constant less the scores": (lambda g: g.add("Sub", first=PRIOR), True),
+    "a number for each position": (lambda g: g.add("Add", np.float32([[1], [2.5]])), True),
+    "a number for each of both": (
+        lambda g: g.add("Add", np.ones((POSITIONS, CLASSES), "f4")), "at each position"),
+    "a constant that does not fit": (lambda g: g.add("Add", EACH[:5]), "do not fit"),
+    "a soft cap": (lambda g: g.add("Div", UP).add("Tanh").add("Mul", UP), True),
+    "a soft cap and a softmax": (
+        lambda g: g.add("Div", UP).add("Tanh").add("Mul", UP).add("Softmax"), True),
+    "a tanh": (lambda g: g.add("Tanh"), "Tanh ends in numbers from -1 to 1"),
+    "a prior behind a soft cap": (
+        lambda g: g.add("Tanh").add("Mul", UP).add("Add", PRIOR), "Add adds a number for each"),
+    "a part of the classes": (lambda g: g.add("Slice", [1], [5], [-1]), True),
+    "the classes backwards": (lambda g: g.add("Slice", [-1], [-99], [2], [-1]), True),
+    "a part of time": (lambda g: g.add("Slice", [1], [2], [1]), True),
+    "classes in another order": (lambda g: g.add("Gather", [3, 0, 5, 1], axis=2), True),
+    "one position": (lambda g: g.add("Gather", np.int64(1), axis=1), True),
+    "one class": (lambda g: g.add("Gather", np.int64(1), axis=2), "Gather takes classes out"),
+    "a half of the classes": (
+        lambda g: g.add("Split", [2, 4], outputs=2, follow=1, axis=-1).add("Softmax"), True),
+    "groups": (lambda g: g.add("Reshape", GROUPS), "Reshape arranges the 6 scores in groups of 3"),
+    "groups with a softmax": (lambda g: g.add("Reshape", GROUPS).add("Softmax"), "groups of 3"),
+    "positions in one row": (lambda g: g.add("Reshape", [1, -1]), "Reshape to"),
+    "a reshape of positions": (lambda g: g.add("Reshape", [-1, CLASSES]).add("Softmax"), True),
+    "another order of axes": (
+        lambda g: g.add("Transpose", perm=[2, 0, 1]).add("Softmax", axis=0), True),
+    "another order of axes, another softmax": (
+        lambda g: g.add("Transpose", perm=[2, 0, 1]).add("Softmax"), "Softmax runs over another"),
+    "a constant behind another order": (
+        lambda g: g.add("Transpose", perm=[0, 2, 1]).add("Add", PRIOR[:, None]), True),
+    "a row of constants behind another order": (
+        lambda g: g.add("Transpose", perm=[0, 2, 1]).add("Add", np.float32([1, 2])), True),
+    "a new axis": (
+        lambda g: g.add("Unsqueeze", [-1]).add("Softmax", axis=-2).add("Squeeze", [3]), True),
+    "flattened positions": (lambda g: g.add("Flatten", axis=2).add("Softmax"), True),
+    "flattened classes": (lambda g: g.add("Flatten", axis=1), "Flatten"),
+    "the largest": (lambda g: g.add("ArgMax", axis=2, keepdims=0), True),
+    "the least": (lambda g: g.add("ArgMin", axis=2, keepdims=0), True),
+    "the largest over time": (lambda g: g.add("ArgMax", axis=1), "ArgMax runs over another"),
+    "costs": (lambda g: g.add("LogSoftmax").add("Neg"), "are these costs"),
+    "the least costs": (lambda g: g.add("LogSoftmax").add("Neg").add("ArgMin", axis=-1), True),
+    "a mean over time": (lambda g: g.add("Softmax").add("ReduceMean", axes=[1]), "ReduceMean"),
+    "a gate": (lambda g: (z := g.last, g.add("Sigmoid").join("Mul", z))[1], "Mul joins two"),
+    "two layers": (
+        lambda g: (z := g.last, setattr(g, "last", "x"), g.add("MatMul", W[::-1].T.copy()),
+                   g.join("Add", z))[-1], "Add joins two"),
+    "a ReLU": (lambda g: g.add("Relu"), "Relu ties scores"),
+    "a ReLU before a softmax": (lambda g: g.add("Relu").add("Softmax"), None),
+    "a clip of probabilities": (
+        lambda g: g.add("Softmax").add("Clip", np.float32(1e-7), np.float32(1)).add("Log"), True),
+    "a clip of scores": (lambda g: g.add("Clip", -UP, UP), "Clip ties scores"),
+    "a sigmoid": (lambda g: g.add("Sigmoid"), True),
+    "a sigmoid written out": (
+        lambda g: g.add("Neg").add("Exp").add("Add", first=np.float32(1)).add("Reciprocal"), True),
+    "one less a sigmoid": (
+        lambda g: g.add("Sigmoid").add("Sub", first=np.float32(1)), "where a sigmoid says"),
+    "whole numbers": (lambda g: g.add("Cast", to=6), "Cast rounds"),
+    "a concatenation": (lambda g: g.add("Concat", np.ones((1, 2, 2), "f4"), axis=-1), "Concat"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_what_is_accepted_answers_as_the_graph_does_and_all_else_is_refused(tmp_path, name):
+    behind, accepted = BEHIND[name]
+    graph = Graph()
+    behind(graph)
+    path = graph.save(tmp_path / "m.onnx", opset=13 if "ReduceM" in str(graph.nodes) else 17)
+    if isinstance(accepted, str):
+        with pytest.raises(ValueError, match=accepted):
+            load_head(path)
+        return
+    head = load_head(path)
+    if accepted:  # else zeros tie
+        assert answers_agree(path, head, np.random.default_rng(2))
+
+
+@pytest.mark.parametrize(
+    "name", ["a softmax", "a soft cap and a softmax", "a prior behind a temperature", "a sigmoid"]
+)
+def test_the_readout_gives_the_graphs_own_probabilities(tmp_path, name):
+    graph = Graph(biased=False)
+    BEHIND[name][0](graph.add("Mul", np.float32(1.5)))
+    if "prior" in name:
+        graph.add("Softmax")
+    path = graph.save(tmp_path / "m.onnx")
+    head, x = load_head(path), np.random.default_rng(3).standard_normal((1, 2, 3)).astype("f4")
+    assert head.readout.rule == ("threshold" if name == "a sigmoid" else "argmax")
+    found = head.readout.probabilities(head.layer.logits(x))
+    np.testing.assert_allclose(run(path, x), found, rtol=1e-4)  # as exact as its sigmoid is
+
+
+def test_a_scale_of_all_scores_leaves_the_weights_as_they_are(tmp_path):
+    path = Graph().add("Div", UP).add("Softmax").save(tmp_path / "m.onnx")
+    head = load_head(path)
+    np.testing.assert_array_equal(head.layer.W, W)
+    np.testing.assert_array_equal(head.layer.b, B)
+    assert head.readout.scale == 1 / 3
+
+
+def some_operation(graph, rng):
+    """One more operation, often one that keeps the classes apart."""
+    c = np.float32(rng.choice([-2, -1, 0.5, 1, 3]))
+    each = rng.uniform(0.5, 2, CLASSES).astype(np.float32)
+    shape = rng.choice([0, 1, 2])
+    constant = (c, each, rng.uniform(0.5, 2, (2, 1)).astype(np.float32))[shape]
+    axis = int(rng.integers(-3, 3))
+    kind = rng.choice(
+        "Add Sub Mul Div Neg Exp Log Tanh Sigmoid Softplus Softmax LogSoftmax Relu Clip Transpose "
+        "Unsqueeze Squeeze Reshape Slice Gather Flatten less Reciprocal written".split()
+    )
+    match kind:
+        case "Add" | "Sub" | "Mul" | "Div":
+            graph.add(kind, **{"first": constant}) if rng.random() < 0.3 else graph.add(
+                kind, constant
+            )
+        case "Softmax" | "LogSoftmax":
+            graph.add(kind, axis=axis)
+        case "Clip":
+            graph.add(kind, np.float32(0.01), np.float32(0.9))
+        case "Transpose":
+            graph.add(kind, perm=rng.permutation(3).tolist())
+        case "Unsqueeze" | "Squeeze":
+            graph.add(kind, np.array([axis]))
+        case "Reshape":
+            shapes = [
+                [1, 2, 6],
+                [-1, 6],
+                [2, 6, 1],
+                [6, 2],
+                [1, -1],
+                [0, 0, -1],
+                [2, 2, 3],
+                [0, 3, -1],
+            ]
+            graph.add(kind, np.array(shapes[rng.integers(len(shapes))]))
+        case "Slice":
+            graph.add(kind, np.array([rng.integers(2)]), np.array([99]), np.array([axis]))
+        case "Gather":
+            graph.add(kind, rng.permutation(2), axis=axis)
+        case "Flatten":
+            graph.add(kind, axis=axis)
+        case "less":
+            z = graph.last
+            graph.add("ReduceMax", axes=[axis]).join("Sub", z, last_first=rng.random() < 0.2)
+        case "written":
+            _softmax_written_out(graph, axis)
+        case _:
+            graph.add(kind)
+
+
+def trial(path, seed, counts):
+    rng = np.random.default_rng(seed)
+    graph = Graph(biased=rng.random() < 0.7)
+    for _ in range(rng.integers(1, 6)):
+        some_operation(graph, rng)
+    graph.save(path, opset=13)
+    try:
+        y = run(path, np.ones((1, POSITIONS, FEATURES), np.float32))
+    except Exception:  # a graph that no runtime runs
+        return
+    try:
+        head = load_head(path)
+    except ValueError:
+        counts["refused"] = counts.get("refused", 0) + 1
+        return
+    if head.layer.classes not in y.shape or y.shape.count(head.layer.classes) > 1:
+        counts["unclear"] = counts.get("unclear", 0) + 1
+        return
+    tied = any("ties" in note for note in head.notes) or not np.isfinite(y).all()
+    counts["accepted"] = counts.get("accepted", 0) + 1
+    assert tied or answers_agree(path, head, rng), (
+        f"seed {seed}: {[n.op_type for n in graph.nodes]}"
+    )
+
+
+def test_random_chains_of_operations_are_followed_or_refused(tmp_path):
+    counts = {}
+    for seed in range(250):
+        trial(tmp_path / "m.onnx", seed, counts)
+    assert counts["accepted"] > 30
+    assert counts["refused"] > 30
