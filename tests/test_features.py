@@ -10,7 +10,9 @@ from definition import dot, exact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softgeom.bottleneck import scan
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
+from softgeom.layer import SoftmaxLayer
 from softgeom.rounding import as_floats, exponent, norm_up, underflow
 
 BOXES = [Box(100.0), Box(100.0001), Box(2.0, low=-0.2785), Box(5.0, low=0.0)]
@@ -199,6 +201,23 @@ def test_nobody_changes_a_set_or_its_region(features):
     for owner, name in [*changes, (regions[0], "radius")]:
         with pytest.raises(AttributeError):
             setattr(owner, name, None)
+
+
+def test_a_set_of_ones_own_needs_its_own_kind_and_takes_no_other_set_s():
+    class Narrow(Box):
+        pass
+
+    with pytest.raises(ValueError, match="Narrow has no kind of its own"):
+        scan(SoftmaxLayer(np.eye(3)), features=Narrow(1.0))
+    with pytest.raises(ValueError, match="kind 'box' belongs to the feature set Box"):
+        type("Other", (Box,), {"kind": "box"})
+    assert FeatureSet.from_json(Box(1.0).to_json()) == Box(1.0)
+    for _ in range(2):  # a notebook's cell is run again
+
+        class Wide(Box):
+            kind = "wide"
+
+        assert isinstance(FeatureSet.from_json(Wide(1.0).to_json()), Wide)
 
 
 @pytest.mark.parametrize(

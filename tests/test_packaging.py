@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import textwrap
 import tomllib
 
 import pytest
@@ -177,12 +176,9 @@ def test_version_changelog_citation_and_sources_agree(repository):
     assert newest[1].partition(",")[0] == released
     assert newest[1].endswith(", in preparation") == prepared
     assert len(citation["references"]) == 4
-    # Zenodo takes no release without a creator
-    creators = json.loads((repository / ".zenodo.json").read_text())["creators"]
-    assert creators == citation["authors"]
 
 
-def test_the_container_follows_the_readme_and_the_cluster_the_container(repository):
+def test_the_container_follows_the_readme(repository):
     image = (repository / "Dockerfile").read_text()
     readme = (repository / "README.md").read_text()
     assert "pip install ." in readme
@@ -192,15 +188,3 @@ def test_the_container_follows_the_readme_and_the_cluster_the_container(reposito
     kept = [line[1:] for line in (repository / ".dockerignore").read_text().split() if "!" in line]
     assert all((repository / name).exists() for name in kept)
     assert {"pyproject.toml", "lib/softgeom", "docs/pypi.md", "LICENSE"} <= set(kept)
-    page = (repository / "docs" / "howto.md").read_text()
-    (manifest,) = re.findall(r"(?s)```yaml\n(.*?)```", page)
-    found = yaml.safe_load_all(textwrap.dedent(manifest))
-    parts = {(part["kind"], part["metadata"]["name"]): part for part in found}
-    service = parts["Service", "scheduler"]["spec"]
-    scheduler = parts["Deployment", "scheduler"]["spec"]["template"]["metadata"]["labels"]
-    assert service["selector"].items() <= scheduler.items()
-    pods = [part["spec"]["template"] for part in parts.values() if "template" in part["spec"]]
-    containers = [container for pod in pods for container in pod["spec"]["containers"]]
-    assert len(containers) == 3
-    assert all(container["image"] == "softgeom" for container in containers)
-    assert f"tcp://scheduler:{service['ports'][0]['port']}" in containers[-1]["command"]

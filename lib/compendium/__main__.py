@@ -91,13 +91,21 @@ def check(options: argparse.Namespace) -> int:
 
 @_command({"--check": {"action": "store_true", "help": "only say which are not up to date"}})
 def render_readme(options: argparse.Namespace) -> None:
-    """write recorded numbers into README.md and docs, the gallery, the verdicts, codecheck.yml"""
+    """write recorded numbers into README.md and docs, the gallery, the verdicts"""
     from compendium.pages import rendered
 
     if not options.check:
         rendered.write()
     elif stale := rendered.stale():
         raise ValueError(f"{', '.join(stale)} do not show the committed results: run `make readme`")
+
+
+@_command()
+def codecheck(options: argparse.Namespace) -> None:
+    """print codecheck.yml, the list of committed figures and tables that goes with a release"""
+    from compendium.pages import rendered
+
+    print(rendered.manifest(), end="")
 
 
 @_command()

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import claims, codebase, packages, paths, profiles, rounding
+from compendium import claims, codebase, packages, paths, profiles, tolerance
 from compendium.claims import Judgement
 from softgeom.source import Source
 from softgeom.writing import write_text
@@ -76,7 +76,7 @@ class Run:
     of what is rounding, relative to numbers above one: more where a stopped search leaves more.
     """
 
-    noise: float = rounding.ABSOLUTE
+    noise: float = tolerance.ABSOLUTE
 
     def __init__(
         self, name: str, profile: str, parameters: dict[str, Any], sources: tuple[Source, ...]
@@ -109,7 +109,7 @@ class Run:
         self.results.mkdir(parents=True, exist_ok=True)
         named = any(level is not None for level in frame.index.names)
         text = frame.to_csv(index=named, float_format=_FLOAT_FORMAT, lineterminator="\n")
-        rounding.write(self.results / f"{name}.csv", text, self.noise)
+        tolerance.write(self.results / f"{name}.csv", text, self.noise)
         self._tables[name] = caption
         return frame
 
@@ -136,7 +136,7 @@ class Run:
         with TemporaryDirectory() as folder:
             path = Path(folder) / f"{self.name}-{name}"
             fresh = style.save_figure(fig, path, alt=alt, note=note, metadata=metadata, pdf=pdf)
-            rounding.move_pictures(fresh, self.figures)
+            tolerance.move_pictures(fresh, self.figures)
         self._figures[name] = {"caption": caption, "alt": alt}
         if headline := " ".join(fig.get_suptitle().split()):
             self._figures[name]["headline"] = headline
@@ -187,7 +187,7 @@ class Run:
             "figures": self._figures,
             "drawn_by": codebase.drawing_digest(paths.notebook(self.name)),
         }
-        rounding.write(self.results / "record.json", _json(record), self.noise)
+        tolerance.write(self.results / "record.json", _json(record), self.noise)
         execution = {
             "results": self.results.relative_to(paths.root()).as_posix(),
             "commit": _commit(),

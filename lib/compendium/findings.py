@@ -24,7 +24,7 @@ _COLUMNS = "id paper place kind root statement verdict finding note notebook".sp
 
 
 @dataclass(frozen=True)
-class Finding:
+class Outcome:
     """A claim and its judgement, from which profile, and why it stands aside, where it does."""
 
     claim: Claim
@@ -37,23 +37,23 @@ class Finding:
         return self.judgement.verdict
 
 
-def of_run(profile: str) -> tuple[list[Finding], list[str]]:
+def of_run(profile: str) -> tuple[list[Outcome], list[str]]:
     """Findings of what ran last in a profile (else of its committed run), and what is wrong."""
     return of(all_last(profile))
 
 
-def of_committed(shown: tuple[str, ...] = SHOWN) -> tuple[list[Finding], list[str]]:
+def of_committed(shown: tuple[str, ...] = SHOWN) -> tuple[list[Outcome], list[str]]:
     """Findings of the committed runs that pages show, and what is wrong."""
     return of(all_committed(shown))
 
 
-def table(findings: Iterable[Finding]) -> pd.DataFrame:
+def table(findings: Iterable[Outcome]) -> pd.DataFrame:
     """One row a claim: what the source says, what was found."""
     rows = [vars(f.claim) | vars(f.judgement) | {"finding": f.judgement.says} for f in findings]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def beside_larger(found: Iterable[Finding], profile: str) -> pd.DataFrame:
+def beside_larger(found: Iterable[Outcome], profile: str) -> pd.DataFrame:
     """One row a claim that a committed run of a larger profile knows: verdicts here and there."""
     here = {finding.claim.id: finding.verdict for finding in found}
     larger, _ = of_committed(profiles.larger(profile))
@@ -65,7 +65,7 @@ def beside_larger(found: Iterable[Finding], profile: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["id", "here", "profile", "verdict", "finding"])
 
 
-def count(findings: Iterable[Finding]) -> pd.DataFrame:
+def count(findings: Iterable[Outcome]) -> pd.DataFrame:
     """How many findings of each kind have each verdict; rows of one root and verdict count once."""
     distinct = {(f.claim.kind, f.verdict, f.claim.root or f.claim.id) for f in findings}
     known = [(kind, verdict) for kind, verdicts in VERDICTS.items() for verdict in verdicts]
@@ -73,19 +73,19 @@ def count(findings: Iterable[Finding]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["kind", "verdict", "claims"])
 
 
-def by_root(findings: Iterable[Finding], register: Register) -> dict[str, list[Finding]]:
+def by_root(findings: Iterable[Outcome], register: Register) -> dict[str, list[Outcome]]:
     """The findings of each root that more than one row names, in the register's order."""
-    groups: dict[str, list[Finding]] = {root: [] for root in register.roots}
+    groups: dict[str, list[Outcome]] = {root: [] for root in register.roots}
     for finding in findings:
         if finding.claim.root:
             groups[finding.claim.root].append(finding)
     return {root: rows for root, rows in groups.items() if len(rows) > 1}
 
 
-def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
+def of(runs: Iterable[NotebookRun]) -> tuple[list[Outcome], list[str]]:
     """Findings of some runs, in the register's order, and what is wrong, one sentence each."""
     register = claims.load()
-    found: dict[str, Finding] = {}
+    found: dict[str, Outcome] = {}
     faults: list[str] = []
     for run in runs:
         again = f"run `make {run.name} PROFILE={run.profile}`"
@@ -102,11 +102,11 @@ def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
             except ValueError as error:
                 faults.append(f"{error}; recorded in profile {run.profile}: {again}")
                 continue
-            found[claim.id] = Finding(claim, judgement, run.profile, run.aside)
+            found[claim.id] = Outcome(claim, judgement, run.profile, run.aside)
     return [found[id] for id in register if id in found], faults
 
 
-def baseline(findings: Iterable[Finding]) -> str:
+def baseline(findings: Iterable[Outcome]) -> str:
     """The content of `verdicts.csv`: every claim that was judged on real and whole data."""
     frame = table(f for f in findings if not f.aside)
     return frame[["id", "verdict", "finding"]].to_csv(index=False, lineterminator="\n")

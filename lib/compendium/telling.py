@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from compendium import claims, findings
 from compendium.claims import Claim, Register, pointer
-from compendium.findings import Finding
+from compendium.findings import Outcome
 
 _WIDTH = 110
 _LABELS = 12  # characters
@@ -37,7 +37,7 @@ def _chosen(register: Register, words: Sequence[str]) -> Iterable[Claim]:
     return [c for c in register.values() if not words or {c.id, c.paper, c.notebook} & set(words)]
 
 
-def _block(claim: Claim, register: Register, finding: Finding | None) -> str:
+def _block(claim: Claim, register: Register, finding: Outcome | None) -> str:
     rule = claim.rule
     lines = [f"{claim.id}  [{claim.kind}]  {claim.place}"]
     for place in claim.sentences:

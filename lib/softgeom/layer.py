@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
-from softgeom.rounding import as_floats
+from softgeom.rounding import as_floats, widened
 
 Floats = NDArray[np.floating[Any]]
 
@@ -37,6 +37,8 @@ class SoftmaxLayer:
         Bias; ``None`` for a layer that has none.
     tokens : sequence of C strings, optional
         What each class stands for, used in tables only.
+
+    W and b are kept as read-only arrays: copies, unless nobody can write to what is given.
 
     Raises
     ------
@@ -59,7 +61,7 @@ class SoftmaxLayer:
                 f"{weights.shape}."
             )
         _require_finite(weights, "W")
-        object.__setattr__(self, "W", weights)
+        object.__setattr__(self, "W", _unchanging(weights))
         object.__setattr__(self, "b", None if b is None else _as_bias(b, len(weights)))
         if tokens is not None and len(tokens) != len(weights):
             raise ValueError(
@@ -123,7 +125,7 @@ def _digest(array: Floats) -> dict[str, Any]:
 def _as_floats(array: ArrayLike, name: str) -> Floats:
     if np.ma.is_masked(array):
         raise ValueError(f"{name} is a masked array with hidden entries: fill them first.")
-    given = np.asarray(array)
+    given = widened(np.asarray(array))
     kept = given.dtype in (np.float16, np.float32, np.float64) and given.dtype.isnative
     return given if kept else as_floats(given, name)
 
@@ -135,7 +137,28 @@ def _as_bias(b: ArrayLike, classes: int) -> Floats:
     if bias.shape != (classes,):
         raise ValueError(f"b must have one entry per class ({classes}), not shape {bias.shape}.")
     _require_finite(bias, "b")
-    return bias
+    return _unchanging(bias)
+
+
+def read_only(array: Floats) -> Floats:
+    """An array that its caller alone holds, for `SoftmaxLayer` to keep without a copy."""
+    part: Any = array
+    while isinstance(part, np.ndarray):
+        part.flags.writeable = False
+        part = part.base
+    return array
+
+
+def _unchanging(array: Floats) -> Floats:
+    """The array, where nobody can write to its memory, else a copy: a proof about weights that the
+    next training step changes would be about another layer.
+    """
+    part: Any = array
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return read_only(array.copy(order="K"))
+        part = part.base
+    return array
 
 
 def _require_finite(array: Floats, name: str) -> None:

@@ -112,6 +112,11 @@ def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(largest == 0, 0.0, np.where(np.isnan(largest), np.inf, bound))
 
 
+def widened(array: NDArray[Any]) -> NDArray[Any]:
+    """bfloat16 (of ml_dtypes, as JAX has it) as float32, which holds each of its numbers."""
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+
 def as_floats(given: ArrayLike, name: str) -> NDArray[np.float64]:
     """Numbers as float64 where each is one exactly. ValueError if an entry is no real number, or
     would change: int64 2^53 + 1, most longdoubles, Fraction(1, 3).

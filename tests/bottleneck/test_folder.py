@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -168,7 +169,8 @@ def test_an_edited_table_row_is_named(out):
 
 def test_a_weakened_verdict_is_refused(out, capsys):
     whole = scan(example())
-    whole.findings[11] = Finding(11, Unknown(np.inf, "who knows"), "lp", 0, np.inf, np.nan)
+    weak = Finding(11, Unknown(np.inf, "who knows"), "lp", 0, np.inf, np.nan)
+    whole = replace(whole, findings=[weak if f.index == 11 else f for f in whole.findings])
     write_folder(out, whole)
     assert verify_folder(out, whole.layer).undecided == (11,)
     np.savez(out / "layer.npz", W=whole.layer.W, b=whole.layer.bias)

@@ -261,11 +261,22 @@ def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
         scan(layer, device="cuda")
 
 
+def test_nobody_reorders_the_findings_of_a_scan():
+    found = scan(SoftmaxLayer([[4.0, 0], [4, 0], [-4, 4], [-4, -4]]))
+    given = list(found.findings)
+    copied = Scan(found.layer, found.features, given)
+    given.reverse()
+    assert [copied[t].index for t in range(4)] == [0, 1, 2, 3]
+    assert isinstance(found.findings, tuple)
+
+
 @pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
 def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(features, tmp_path):
     layer, asked = normal_layer(4200, 96, bias=True), np.arange(0, 4200, 3)
-    layer.W[[3, 6]] *= 0.01
-    layer.b[[3, 6]] = -10.0  # unargmaxable
+    W, b = layer.W.copy(), layer.b.copy()
+    W[[3, 6]] *= 0.01
+    b[[3, 6]] = -10.0  # unargmaxable
+    layer = SoftmaxLayer(W, b)
     full = scan(layer, asked, features=features, checkpoint=tmp_path)
     # not the full scan's blocks
     part = scan(layer, asked, features=features, checkpoint=tmp_path, verdicts_only=True)

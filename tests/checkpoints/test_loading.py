@@ -146,6 +146,8 @@ def test_what_no_reader_takes_is_named_by_its_content(tmp_path):
                     made.writestr(member, b"")
             return file.getvalue()
 
+    exported = archive("m/archive_format", "m/models/model.json")
+    assert "torch.export: save state_dict()" in told("m.pt2", exported)
     assert "TorchScript program" in told("m.jit", archive("m/data.pkl", "m/constants.pkl"))
     assert "Keras archive" in told("m.keras", archive("config.json", "model.weights.h5"))
     assert "PyTorch: give it the ending .pt" in told("m.model", archive("m/data.pkl"))

@@ -68,7 +68,7 @@ def models(tmp_path_factory):
     }
 
 
-def expected(kind, weight, bias, tokens, without_bias, labels_confirmed):
+def expected(kind, weight, bias, tokens, without_bias, blank):
     """The layer that the options mean, built by hand; None where they cannot be meant."""
     if bias is not None and without_bias:
         return None
@@ -95,23 +95,25 @@ def expected(kind, weight, bias, tokens, without_bias, labels_confirmed):
         return None
     names = NAMES if kind in ("frame", "estimator") else None
     if isinstance(tokens, dict):
-        if classes < len(tokens) and not labels_confirmed:
-            return None
-        names = [{i: t for t, i in tokens.items()}.get(i) for i in range(classes)]
-    elif tokens is not None:
-        names = fitted(list(tokens), classes, labels_confirmed)
-        if names is None:
-            return None
+        tokens = sorted(tokens, key=tokens.get)
+    if tokens is not None:
+        names = list(tokens)
+    if names is not None:
+        names = fitted(names, classes, blank)
+    if names is None and (tokens is not None or blank is not None):
+        return None
     return sg.SoftmaxLayer(STATE[chosen], b, names)
 
 
-def fitted(names, classes, confirmed):
-    """A list of names as a network that reads text lines has them; None where it does not fit."""
-    missing = classes - len(names)
-    if missing in (0, 1, 2):
-        return ["<blank>"] * (missing > 0) + names + [" "] * (missing == 2)
+def fitted(names, classes, blank):
+    """A list of names as the caller says it is meant; None where it does not fit."""
     padded = names + [f"<unused {i}>" for i in range(len(names), classes)]
-    return padded[:classes] if confirmed else None
+    return {
+        (0, None): names,
+        (1, "first"): ["<blank>", *names],
+        (2, "first"): ["<blank>", *names, " "],
+        (1, "last"): [*names, "<blank>"],
+    }.get((classes - len(names), blank), padded[:classes] if blank == "none" else None)
 
 
 @settings(max_examples=int(os.environ.get("DRAWN_CALLS", "300")))
@@ -123,7 +125,7 @@ def fitted(names, classes, confirmed):
         [None, NAMES, NAMES[:OTHER], "ab", pd.Index(NAMES), {t: i for i, t in enumerate(NAMES)}]
     ),
     without_bias=st.booleans(),
-    labels_confirmed=st.booleans(),
+    blank=st.sampled_from([None, None, "first", "last", "none"]),
     revision=st.sampled_from([None, None, None, "main"]),
 )
 def test_an_option_acts_or_is_refused(models, kind, revision, tokens, **options):
@@ -243,20 +245,64 @@ def test_what_is_no_model_is_one_sentence(model, point):
         sg.load(model)
 
 
-def test_names_without_order_biases_of_other_names_and_hidden_entries_are_refused():
+def test_names_without_order_and_hidden_entries_are_refused():
     for tokens in ({"a", "b", "c"}, 3, {"a": "b"}):
         with pytest.raises(ValueError, match="tokens"):
             sg.load(np.eye(3), tokens=tokens)
-    frame, b = pd.DataFrame(np.eye(3), index=list("abc")), pd.Series([1.0, 2, 3], list("cab"))
-    for model, bias in (((frame, b), None), (frame, b)):
-        with pytest.raises(ValueError, match="index of the bias"):
-            sg.load(model, bias=bias)
-    np.testing.assert_array_equal(sg.load(frame, bias=b[list("abc")]).layer.b, [2, 3, 1])
     hidden = np.ma.masked_array(np.eye(3), mask=np.eye(3))
     with pytest.raises(ValueError, match="W is a masked array"):
         sg.scan(hidden)
     with pytest.raises(ValueError, match="bias is a masked array"):
         sg.scan(np.eye(3), bias=np.ma.masked_equal([1.0, 2.0, 3.0], 2))
+
+
+@pytest.mark.parametrize(
+    ("classes", "index", "taken"),
+    [
+        (None, [2, 0, 1], [2, 3, 1]),  # numbers of classes that have no names
+        (None, [0, 1, 2], [1, 2, 3]),
+        (list("abc"), list("cab"), [2, 3, 1]),
+        (list("abc"), [2, 0, 1], [2, 3, 1]),
+        (list("abc"), list("abd"), None),
+        (list("abc"), list("aab"), None),
+        (None, list("cab"), None),
+        (None, [1, 2, 3], None),
+    ],
+)
+def test_a_bias_is_aligned_with_the_classes_by_its_index(classes, index, taken):
+    frame, b = pd.DataFrame(np.eye(3), classes), pd.Series([1.0, 2, 3], index)
+    for model, options in (((frame, b), {}), (frame, {"bias": b})):
+        if taken is None:
+            with pytest.raises(ValueError, match="index of the bias"):
+                sg.load(model, **options)
+        else:
+            np.testing.assert_array_equal(sg.load(model, **options).layer.b, taken)
+
+
+def test_a_layer_does_not_change_with_the_model_that_it_was_read_from():
+    module = torch.nn.Linear(2, 4)
+    W, b = np.array([[4.0, 0], [-4, 4], [-4, -4], [0, 0]]), np.zeros(4)
+    for model in (module, W, (W, b), sg.SoftmaxLayer(W, b)):
+        found = sg.scan(model)
+        before = found.table
+        with torch.no_grad():
+            module.weight += 1
+        W += 1
+        b += 1
+        pd.testing.assert_frame_equal(found.table, before)
+        assert found.verify()
+        with pytest.raises(ValueError, match="read-only"):
+            found.layer.W[0] = 1
+
+
+def test_bfloat16_of_other_libraries_is_taken_as_float32():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    W = np.random.default_rng(0).standard_normal((5, 3)).astype(ml_dtypes.bfloat16)
+    for model in (W, (W, W[:, 0]), {"head.weight": W}):
+        layer = sg.load(model).layer
+        assert layer.W.dtype == np.float32
+        np.testing.assert_array_equal(layer.W, W.astype(np.float32))
+    np.testing.assert_array_equal(sg.SoftmaxLayer(W).W, W.astype(np.float32))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -107,7 +107,7 @@ def test_what_breaks_is_tried_again_and_a_refusal_is_not(serve):
     url, seen = serve(
         lambda c: c.sendall(b"HTTP/1.1 404 No\r\nContent-Length: 9999999\r\n\r\n" + b"x" * 5000)
     )
-    assert _fetch(url) == transfer.Answer(404, {"content-length": "9999999"}, b"")
+    assert _fetch(url) == transfer.Response(404, {"content-length": "9999999"}, b"")
     assert len(seen) == 1
 
 

@@ -74,8 +74,12 @@ def test_older_configurations_name_the_rotary_base_and_gemma_s_activation_otherw
     older = dissect_weights(older, model.state_dict())
     assert older.rotary_base == dissect(model).rotary_base == 500
     gemma = _model("gemma")
-    first = gemma.config.to_dict() | {"hidden_act": "gelu", "hidden_activation": None}
-    assert dissect_weights(first, gemma.state_dict()).blocks[0].activation == "gelu_pytorch_tanh"
+    named = gemma.config.to_dict()
+    named.pop("hidden_activation", None)
+    for first in (named | {"hidden_act": "gelu", "hidden_activation": None}, named):
+        first["hidden_act"] = "gelu"
+        activation = dissect_weights(first, gemma.state_dict()).blocks[0].activation
+        assert activation == "gelu_pytorch_tanh"
 
 
 def test_half_precision_is_taken_apart_in_double_and_variants_of_gpt2_are_refused():

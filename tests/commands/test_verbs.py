@@ -58,6 +58,17 @@ def test_fail_on_counts_what_is_not_expected(npz, tmp_path, capsys):
     assert main([*command, "unargmaxable", "--expected", str(tmp_path / "known.txt")]) == 0
 
 
+def test_a_name_that_is_also_a_number_excuses_its_own_class_alone(tmp_path):
+    """Classes 3 and 5 can never win; class 5 is called 3."""
+    W = np.array([[4, 0], [-4, 4], [-4, -4], [0, 0], [4, 5], [0.5, 0]])
+    np.savez(tmp_path / "m.npz", W=W, tokens=np.array(["a", "b", "c", "d", "e", "3"]))
+    command = ["scan", str(tmp_path / "m.npz"), "--out", str(tmp_path / "out"), "--quiet"]
+    command += ["--fail-on", "unargmaxable", "--expected", str(tmp_path / "known.txt")]
+    for excused, code in (("3", boundary.TOO_MANY), ("3\nd", 0), ("5\nd", 0), ("5\n3", 4)):
+        (tmp_path / "known.txt").write_text(excused)
+        assert main(command) == code
+
+
 def test_a_finished_scan_is_not_told_how_to_scan(npz, scanned, tmp_path, refused):
     prune = ["prune", npz, "--out", tmp_path / "p.npz", "--results", scanned]
     for option, value in (("--features", "box"), ("--low", 0), ("--seed", 1), ("--after", "relu")):

@@ -109,20 +109,19 @@ LISTS = [
 
 @pytest.mark.parametrize("listed", LISTS, ids=ascii)
 @pytest.mark.parametrize("ending", ["", "\n"])
-def test_names_are_fitted_as_the_library_fits_them(javascript, tmp_path, listed, ending):
-    """A blank and spaces are added in the same layouts; a list that does not fit is refused by the
-    same reason.
-    """
+@pytest.mark.parametrize("blank", ["", "first", "last", "none"])
+def test_names_are_fitted_as_the_library_fits_them(javascript, tmp_path, listed, ending, blank):
+    """Names are laid out in the same ways; a list that does not fit is refused alike."""
     (tmp_path / "names.txt").write_text("\n".join(listed) + ending, encoding="utf-8", newline="")
     body = "try { return m.parseLabels(...argument); } catch (error) { return error.message; }"
     for classes in range(1, 11):
         content = (tmp_path / "names.txt").read_bytes().decode()
-        page = javascript("scan_files", body, [content, classes, "names.txt"])
+        page = javascript("scan_files", body, [content, classes, "names.txt", blank])
         try:
-            assert page == list(read_labels(tmp_path / "names.txt", classes)[0])
+            assert page == list(read_labels(tmp_path / "names.txt", classes, blank or None)[0])
         except LabelsError as error:
-            said = str(error).removeprefix(f"{tmp_path}/").partition(" (--labels-anyway")[0]
-            assert page == f"{said}."
+            said = str(error).removeprefix(f"{tmp_path}/").partition(": ")[0]
+            assert page.partition(": ")[0] == said
 
 
 def stated(features: FeatureSet) -> dict:

@@ -68,6 +68,44 @@ def test_the_tie_tolerance_is_relative():
         np.testing.assert_allclose(hardmax_step(Z, scale * A, alpha, tol=0.1), wide, rtol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [2, 64])
+def test_exact_ties_are_found_in_each_precision(dtype, d):
+    """Token 0 looks to two others whose entries are the same in another order."""
+    rng, found = np.random.default_rng(0), 0
+    A = np.eye(d, dtype=dtype) + dtype(0.5)
+    for _ in range(100):
+        v = np.abs(rng.standard_normal(d)).astype(dtype) * 10
+        Z = np.stack([np.full(d, 0.01, dtype), v, v[rng.permutation(d)]])
+        found += np.allclose(attention(Z, A)[0], [0, 0.5, 0.5])
+    assert found == 100
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("library", [np.array, pytest.param("torch", id="torch")])
+@pytest.mark.parametrize("power", [-0.9, -0.5, 0.25, 0.5, 0.9])
+def test_tokens_of_any_size_have_the_same_sets(dtype, library, power):
+    if library == "torch":
+        library = pytest.importorskip("torch").tensor
+    scale = 2.0 ** int(power * (127 if dtype == "float32" else 1023))
+    Z, A = np.array([[0.0, 0.5], [-1.0, 0], [1.0, 0]]), np.array([[2.0, 0], [0, 1]])
+    expected = np.asarray(attention(Z, A))
+    for tokens, matrix in ((Z * scale, A), (Z, A * scale)):
+        P = attention(library(tokens.astype(dtype)), library(matrix.astype(dtype)))
+        np.testing.assert_array_equal(np.asarray(P), expected)
+    end = limit(library((Z * scale).astype(dtype)), library(A.astype(dtype)), 1.0, settled=1e-5)
+    assert end.converged
+    np.testing.assert_allclose(np.asarray(end.points) / scale, limit(Z, A, 1.0).points, atol=1e-4)
+
+
+def test_whole_numbers_are_tokens_too():
+    Z, A = np.array([[1, 0], [0, 1], [1, 1]]), np.array([[2, 0], [0, 1]])
+    expected = limit(Z * 1.0, A * 1.0, 1.0)
+    np.testing.assert_array_equal(limit(Z, A, 1.0).points, expected.points)
+    np.testing.assert_array_equal(trajectory(Z, A, 1.0, 3), trajectory(Z * 1.0, A, 1.0, 3))
+    np.testing.assert_array_equal(attention(Z, A), attention(Z * 1.0, A))
+
+
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=40)
 def test_counts_are_repeated_rows(seed):

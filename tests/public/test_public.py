@@ -23,12 +23,7 @@ from softgeom.commands import main, options, parser_for
 
 W = np.array([[1.0, 0], [-1, 1], [-1, -1], [0, 0]])
 FRAME = pd.DataFrame(W, index=list("abcd"))
-RENAMED = {
-    "no_bias": "without_bias",
-    "labels_anyway": "labels_confirmed",
-    "jobs": "n_jobs",
-    "scheduler": "address",
-}
+RENAMED = {"no_bias": "without_bias", "jobs": "n_jobs", "scheduler": "address"}
 # what a terminal alone needs: where results are printed, and when a run counts as failed
 SHELL = {"json", "quiet", "fail_on", "expected", "inputs", "help", "at", "from_scan"}
 # what Python alone needs: how a command keeps blocks and shows progress is settled

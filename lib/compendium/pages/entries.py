@@ -8,7 +8,7 @@ from collections.abc import Container
 
 from compendium import findings
 from compendium.claims import NOT_TESTABLE, VERDICTS, Claim, Register
-from compendium.findings import Finding
+from compendium.findings import Outcome
 
 PENDING = "no result committed"
 _LINE = 150  # characters of a statement on the line that unfolds
@@ -17,7 +17,7 @@ _KINDS = {"theorem": "theorem or formula", "numbers": "printed numbers", "ours":
 _MARKUP = re.compile(r"([\\`*_\[\]|$~])")
 
 
-def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence: str = "") -> str:
+def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence: str = "") -> str:
     """The claim and what became of it (None: no evidence is committed) as an HTML `details` element
     with its id as anchor; what unfolds is Markdown. `evidence` are links to notebook and figures.
     """
@@ -61,7 +61,7 @@ def plain(text: str) -> str:
     return _MARKUP.sub(r"\\\1", html.escape(text, quote=False))
 
 
-def table_of_counts(found: list[Finding]) -> str:
+def table_of_counts(found: list[Outcome]) -> str:
     """Verdicts by kind as a Markdown table; rows of the register that share a cause count once."""
     counts = findings.count(found)
     lines = ["| kind | verdicts | rows of the register |", "| --- | --- | --- |"]
@@ -73,7 +73,7 @@ def table_of_counts(found: list[Finding]) -> str:
     return "\n".join(lines)
 
 
-def failing(found: list[Finding], shared: Container[str]) -> dict[str, list[Finding]]:
+def failing(found: list[Outcome], shared: Container[str]) -> dict[str, list[Outcome]]:
     """Claims of the sources that do not hold as they stand, by the heading of their kind, without
     those whose cause is among the `shared` ones.
     """
@@ -90,7 +90,7 @@ def failing(found: list[Finding], shared: Container[str]) -> dict[str, list[Find
     return {heading: some for heading, some in rows.items() if some}
 
 
-def _found(finding: Finding | None) -> str:
+def _found(finding: Outcome | None) -> str:
     if finding is None:
         return PENDING
     note = f" ({plain(finding.judgement.note)})" if finding.judgement.note else ""

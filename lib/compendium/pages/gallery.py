@@ -11,7 +11,7 @@ import re
 
 from compendium import claims, codebase, findings, paths
 from compendium.claims import Register
-from compendium.findings import Finding
+from compendium.findings import Outcome
 from compendium.pages.entries import entry, failing, plain, shortened, table_of_counts
 from compendium.runs import NotebookRun, all_committed
 
@@ -56,7 +56,7 @@ def picture(run: NotebookRun, key: str, up: str = _UP) -> str:
 
 def _index(
     register: Register,
-    found: list[Finding],
+    found: list[Outcome],
     titles: dict[str, str],
     papers: dict[str, list[NotebookRun]],
     pictures: list[str],
@@ -87,7 +87,7 @@ def _index(
 
 
 def _paper(
-    paper: str, title: str, runs: list[NotebookRun], register: Register, known: dict[str, Finding]
+    paper: str, title: str, runs: list[NotebookRun], register: Register, known: dict[str, Outcome]
 ) -> str:
     chosen = [claim for claim in register.values() if claim.paper == paper]
     parts = [f"# {title}", "[All papers](README.md)"]
@@ -126,7 +126,7 @@ def _contact_sheet(paper: str, runs: list[NotebookRun]) -> str:
     return "\n".join(lines)
 
 
-def _linked(finding: Finding) -> str:
+def _linked(finding: Outcome) -> str:
     claim = finding.claim
     place = f"[{claim.paper}, {plain(claim.place)}]({claim.paper}.md#{claim.id})"
     return f"{place} **{finding.verdict}**"

@@ -16,7 +16,7 @@ import pandas as pd
 
 from compendium import check, claims, findings, paths
 from compendium.claims import NOT_TESTABLE
-from compendium.findings import Finding
+from compendium.findings import Outcome
 from compendium.pages import readme
 from compendium.pages.entries import PENDING, entry, failing, plain, shortened, table_of_counts
 from compendium.runs import NotebookRun
@@ -121,7 +121,7 @@ def _results(run: NotebookRun) -> str:
     return run.results.relative_to(paths.root()).as_posix()
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: Outcome) -> str:
     claim, says = finding.claim, plain(finding.judgement.says)
     link = f'<a href="claims.html#{claim.id}">{claim.paper}, {plain(claim.place)}</a>'
     return f"- {link} **{finding.verdict}**: {plain(shortened(claim.statement))} *{says}*"

@@ -31,7 +31,7 @@ def fresh() -> dict[Path, str]:
         found, _ = findings.of_committed((profile,))
         if found:
             pages[paths.results_dir(profile, "verdicts.csv")] = findings.baseline(found)
-    return pages | {root / "codecheck.yml": manifest()}
+    return pages
 
 
 def write() -> None:

@@ -45,6 +45,12 @@ class Names:
             f"or a number below {self.layer.classes}."
         )
 
+    def named(self, name: str) -> set[int]:
+        """All classes of that name; where no token is called so, the class of that number."""
+        if name in self._places:
+            return self._places[name]
+        return {int(name)} if _NUMBER.fullmatch(name) else set()
+
     def find_all(self, names: Iterable[str | int], of: str) -> list[int]:
         """Classes in the given order, each once; ValueError also when there are none, or one
         repeats.

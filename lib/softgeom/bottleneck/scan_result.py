@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,11 +29,13 @@ class Scan:
 
     layer: SoftmaxLayer
     features: FeatureSet
-    findings: list[Finding]
+    findings: Sequence[Finding]
     wider: tuple[Scan, ...] = ()
     _position: dict[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
+        # a tuple: positions, evidence and ceilings would speak of other classes after a sort
+        object.__setattr__(self, "findings", tuple(self.findings))
         object.__setattr__(self, "_position", {f.index: n for n, f in enumerate(self.findings)})
         if len(self._position) < len(self.findings):
             seen = [f.index for f in self.findings]

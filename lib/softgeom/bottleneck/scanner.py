@@ -126,6 +126,7 @@ def scan(
     demand_standard_model()
     chosen = chosen_classes(layer, classes)
     features.check(layer.dimension)
+    features.to_json()  # says at once when a set of one's own cannot be written
     names = [route.name for route in ROUTES]
     if unknown := sorted(set(without) - set(names)):
         there = ", ".join(map(repr, names))

@@ -147,8 +147,8 @@ def _paddle(folder: Path) -> list[Path]:
     return list(folder.glob(f"*{PADDLE}"))
 
 
-def _vocabulary(file: Path, classes: int, confirmed: bool) -> tuple[tuple[str, ...], str]:
-    return read_tokens(file, classes, confirmed=confirmed), f"names from {file.name}"
+def _vocabulary(file: Path, classes: int, blank: str | None) -> tuple[tuple[str, ...], str]:
+    return read_tokens(file, classes, blank), f"names from {file.name}"
 
 
 def _open_released(name: str) -> Opened:
@@ -157,7 +157,7 @@ def _open_released(name: str) -> Opened:
     opened = open_file(path)
     names: NamesOf | None = opened.names
     if labels is not None:
-        names = lambda C, confirmed: read_labels(labels, C, confirmed=confirmed)  # noqa: E731
+        names = lambda C, blank: read_labels(labels, C, blank or released.blank)  # noqa: E731
     step = named_activation(released.activation) if released.activation else None
     return replace(opened, source=released.source, names=names, activation=step)
 
@@ -166,7 +166,7 @@ def _open_on_hub(model: HubModel) -> Opened:
     store, config = model.open()
     kind = store.provenance.get("format", "safetensors")
 
-    def names(classes: int, confirmed: bool) -> tuple[tuple[str, ...] | None, str | None]:
+    def names(classes: int, blank: str | None) -> tuple[tuple[str, ...] | None, str | None]:
         vocabulary = model.token_file()
         if vocabulary is None:
             return None, None
@@ -174,7 +174,7 @@ def _open_on_hub(model: HubModel) -> Opened:
             file = Path(folder) / vocabulary[0]
             file.write_bytes(vocabulary[1])
             try:
-                return _vocabulary(file, classes, confirmed)
+                return _vocabulary(file, classes, blank)
             except ValueError as error:  # told of the hub's file, not of the copy here
                 there = f"{model.repo_id}/{file.name}"
                 raise ValueError(str(error).replace(str(file), there)) from error

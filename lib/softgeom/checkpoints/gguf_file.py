@@ -24,7 +24,7 @@ def open_gguf(path: Path) -> Opened:
     """One file, with the vocabulary that it carries."""
     store = GgufStore(path)
 
-    def names(classes: int, confirmed: bool) -> tuple[tuple[str, ...] | None, str | None]:
+    def names(classes: int, blank: str | None) -> tuple[tuple[str, ...] | None, str | None]:
         if store.tokens is None or len(store.tokens) != classes:
             return None, None
         return store.tokens, "names from the file's own vocabulary"

@@ -21,7 +21,7 @@ from softgeom.checkpoints.packages import cache_folder
 from softgeom.checkpoints.safetensors_file import SafetensorsStore
 from softgeom.checkpoints.tensors import TensorStore
 from softgeom.checkpoints.token_strings import TOKEN_FILES
-from softgeom.checkpoints.transfer import Answer, RangeCache, TransferError, fetch
+from softgeom.checkpoints.transfer import RangeCache, Response, TransferError, fetch
 from softgeom.progress import track
 from softgeom.source import hub_reachable
 
@@ -115,7 +115,7 @@ class HubModel:
     @staticmethod
     def _fetch(
         url: str, headers: dict[str, str], cap: int, status: int = 200, progress: Any = None
-    ) -> Answer:
+    ) -> Response:
         from huggingface_hub.utils import build_hf_headers, get_session
 
         # the client leaves the token out where a redirection leads to another host

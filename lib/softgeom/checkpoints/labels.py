@@ -1,51 +1,41 @@
-"""The names of the classes: from the model, from a file that is named, or from one beside the model
+"""The names of the classes: from a file that is named, from the model itself, or from one beside it
 that fits.
 
-A list of C names is taken as it is. The networks that read text lines (CTC) have one class more
-than their dictionary has lines, the blank, which comes first, or two, where the space comes last as
-well, or three, where two spaces do; a list that begins with its own blank lacks spaces alone. Names
-that are numbered from 1 leave class 0 to the blank, or are one too high where there are C. The
-layout that is taken is said, with the first names. Any other length would give classes names that
-are not theirs: it is refused, unless the caller confirms that the names begin at class 0.
+A list of C names is taken as it is. A shorter list is refused with its possible layouts written
+out, unless the caller or the model's family says which one holds (``blank``): networks that read
+text lines (CTC) have one class more than their alphabet, the blank, which comes first or last;
+those of PP-OCR, with the blank first, may add one or two spaces at the end. A vocabulary that
+writes down its numbers is taken at its word.
 
-Files: one name a line; JSON with a vocabulary, `id2label`, or any list of C strings in it; a pickle
-of plain data; a Python file with a literal list of strings (`charsets.py:NAME` where it has
-several), which is parsed and never run.
+`label_files` reads the files.
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from softgeom.checkpoints.plain_pickle import read_plain_pickle
+from softgeom.checkpoints.label_files import (
+    lists_of_names,
+    literal_list,
+    read_names,
+    split_variable,
+)
 from softgeom.checkpoints.tensors import plain
-from softgeom.checkpoints.token_strings import TOKEN_FILES, decoded, vocabulary_of
+from softgeom.checkpoints.token_strings import TOKEN_FILES, added_tokens
+
+if TYPE_CHECKING:
+    from softgeom.checkpoints.opened import Opened
 
 BLANK = "<blank>"
-# by how many names a dictionary has fewer than there are classes: what is said, and spaces behind
-_LAYOUTS = {
-    1: ("one name fewer than classes: the blank comes first", 0),
-    2: ("two names fewer than classes: the blank comes first, the space last", 1),
-    3: ("three names fewer than classes: the blank comes first, two spaces last", 2),
-}
-_OWN_BLANKS = {
-    1: ("one name fewer than classes, with a blank: the space comes last", 1),
-    2: ("two names fewer than classes, with a blank: two spaces come last", 2),
-}
+BLANKS = ("first", "last", "none")  # none: the first name is that of class 0
 _A_BLANK = re.compile(r"[\W_]*(ctc[\W_]*)?(blank|blk)[\W_]*", re.IGNORECASE)
-_SHOWN = 5  # names by which a reader sees whether the layout is right
+_SHOWN = 3  # first names of a layout, by which a reader sees whether it is right
+_SPACES = 2  # that PP-OCR adds at most behind its alphabet
 _BESIDE = re.compile(r"label|class|char|vocab|dict|keys|token|config|names", re.IGNORECASE)
 _LOOKED_AT = 40  # files beside a model
-_LARGEST = 64 * 2**20  # bytes of a file of names
-_LARGEST_SOURCE = 2**22  # bytes of Python that are parsed for a list
-_DEEPEST = 6  # levels of a JSON file that are searched for names
-# what reading a file of another kind raises
-_UNFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 class LabelsError(ValueError):
@@ -53,39 +43,62 @@ class LabelsError(ValueError):
 
 
 def choose_names(
-    tokens: Any,
-    classes: int,
-    own: Callable[[int, bool], tuple[Sequence[str] | None, str | None]] | None,
-    beside: Path | None,
-    *,
-    confirmed: bool = False,
+    tokens: Any, classes: int, model: Opened, blank: str | None = None
 ) -> tuple[Sequence[str] | None, list[str]]:
     """The names of C classes, None where there are none, and how they were found: the caller's
-    ``tokens`` (a file, C names, a vocabulary either way round), else the model's ``own``, else
-    those of the one file ``beside`` it that fits. ValueError if the first two do not fit, unless
-    ``confirmed``.
+    ``tokens`` (a file, C names, a vocabulary either way round), else the labels in the model's
+    configuration, else its own names, else those of the one file beside it that fits. ValueError
+    if the caller's or the model's do not fit, or ``blank`` contradicts them.
     """
-    if tokens is not None:
-        named, how = _given(tokens, classes, confirmed)
-        return named, [how]
-    notes = []
-    if own is not None:
-        found, note = own(classes, confirmed)
-        notes = [note] if note else []
-        if found is not None:
-            return found, notes
-    near = labels_beside(beside, classes) if beside is not None else None
-    return (None, notes) if near is None else (near[0], [*notes, near[1]])
+    if blank not in (None, *BLANKS):
+        raise ValueError(f"blank must be one of {', '.join(BLANKS)}, not {blank!r}.")
+    named, how = _given(tokens, classes, blank) if tokens is not None else (None, None)
+    if tokens is None:
+        named, how = _labels_of(model.config, classes)
+    notes = [how] if how else []
+    if not notes and model.names is not None:
+        named, how = model.names(classes, blank)
+        notes += [how] if how else []
+    if tokens is None and named is None and model.beside is not None:
+        named, how = labels_beside(model.beside, classes, blank)
+        notes += [how] if how else []
+    if blank is not None:
+        if named is None:
+            raise ValueError(
+                f"blank {blank} says how a list of names is meant, and there is none: name its "
+                "file (--tokens)."
+            )
+        fit_labels(named, classes, "the list of names", blank)
+    return named, notes
 
 
-def _given(tokens: Any, classes: int, confirmed: bool) -> tuple[Sequence[str], str]:
+def _labels_of(
+    config: Mapping[str, Any], classes: int
+) -> tuple[tuple[str, ...] | None, str | None]:
+    """The labels that a classifier's config.json gives. Its vocabulary names what it reads, not its
+    classes.
+    """
+    labels = config.get("id2label")
+    if isinstance(labels, Mapping) and len(labels) == classes:
+        numbered = {str(key): str(name) for key, name in labels.items()}
+        if numbered.keys() == set(map(str, range(classes))):
+            names = tuple(numbered[str(index)] for index in range(classes))
+            return names, "names from id2label of config.json"
+    architectures = config.get("architectures")
+    listed = map(str, architectures if isinstance(architectures, list) else ())
+    if any("Classification" in name for name in listed):
+        return None, f"no names: config.json has no id2label of {classes} classes"
+    return None, None
+
+
+def _given(tokens: Any, classes: int, blank: str | None) -> tuple[Sequence[str], str]:
     if isinstance(tokens, str | Path):
-        return read_labels(tokens, classes, confirmed=confirmed)
+        return read_labels(tokens, classes, blank)
     if isinstance(tokens, Mapping):
-        numbered = next(_lists_of_names(_plain_keys(tokens), 0), None)
+        numbered = next(lists_of_names(_plain_keys(tokens)), None)
         if not isinstance(numbered, dict):
             raise ValueError("tokens is a mapping, but neither from token to number nor back.")
-        named, how = _by_number(numbered, classes, "tokens", confirmed=confirmed)
+        named, how = _by_number(numbered, classes, "tokens", blank)
         return named, f"names as given{how}"
     if isinstance(tokens, Set) or not isinstance(tokens, Iterable):
         raise ValueError(
@@ -93,7 +106,7 @@ def _given(tokens: Any, classes: int, confirmed: bool) -> tuple[Sequence[str], s
             "file, a list of strings, or a mapping from token to number."
         )
     listed = [str(token) for token in tokens]
-    fitted, how = fit_labels(listed, classes, "tokens", confirmed=confirmed)
+    fitted, how = fit_labels(listed, classes, "tokens", blank)
     return fitted, f"names as given{how}"
 
 
@@ -103,97 +116,106 @@ def _plain_keys(tokens: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def read_labels(
-    path: str | Path, classes: int, *, confirmed: bool = False
+    path: str | Path, classes: int, blank: str | None = None
 ) -> tuple[tuple[str, ...], str]:
-    """One string a class, and a sentence that says how the file was understood; ``confirmed`` takes
-    a list of another length too, from class 0 on. ValueError if there is no such file, it holds no
-    names, or their number does not fit.
+    """One string a class, and a sentence that says how the file was understood. ValueError if there
+    is no such file, it holds no names, or their number does not fit.
     """
-    path, _, variable = _split(str(path))
+    path, _, variable = split_variable(str(path))
     if not path.is_file():
         raise ValueError(f"there is not a vocabulary file {str(path)!r}.")
     if path.suffix == ".py":
-        name, listed = _literal_list(path, variable, classes)
-        fitted, how = fit_labels(listed, classes, f"{path}:{name}", confirmed=confirmed)
+        name, listed = literal_list(
+            path, variable, lambda length: classes - length in range(_SPACES + 2)
+        )
+        fitted, how = fit_labels(listed, classes, f"{path}:{name}", blank)
         return fitted, f"names from the list {name} of {path.name}{how}"
-    if path.stat().st_size > _LARGEST:
-        raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
-    names = _parsed(path, classes)
+    names = read_names(path, classes)
     if isinstance(names, dict):
-        fitted, how = _by_number(names, classes, path, confirmed=confirmed)
+        fitted, how = _by_number(names, classes, path, blank)
     else:
-        fitted, how = fit_labels(names, classes, str(path), confirmed=confirmed)
+        fitted, how = fit_labels(names, classes, str(path), blank)
     return fitted, f"names from {path.name}{how}"
 
 
-def lines(text: str) -> list[str]:
-    """Its lines; a line feed at the end ends the last one and begins none."""
-    return text.removesuffix("\n").split("\n") if text else []
-
-
-def read_tokens(path: Path, classes: int, *, confirmed: bool = False) -> tuple[str, ...]:
+def read_tokens(path: Path, classes: int, blank: str | None = None) -> tuple[str, ...]:
     """The vocabulary of a model folder, where the number of a line is that of its class; ids beyond
     it (padding rows) are named ``<unused i>``. ValueError if it is none, or names more classes.
     """
-    names = _parsed(path, classes)
+    names = read_names(path, classes)
     if not isinstance(names, dict):
         names = dict(enumerate(names))
-    return _by_number(names, classes, path, confirmed=confirmed)[0]
+    return _by_number(added_tokens(path.parent) | names, classes, path, blank)[0]
 
 
 def fit_labels(
-    names: Sequence[str], classes: int, label: str, *, confirmed: bool = False
+    names: Sequence[str], classes: int, label: str, blank: str | None = None
 ) -> tuple[tuple[str, ...], str]:
-    """C names from a list, with the additions of CTC networks; see `read_labels`."""
-    names = list(names)
-    missing = classes - len(names)
-    if missing == 0:
+    """C names from a list, and its layout where a name was added or left out. LabelsError for a
+    list of another length, unless ``blank`` names one of its layouts, and for a ``blank`` that
+    contradicts it.
+    """
+    layouts = _layouts(list(names), classes)
+    if blank is None and len(names) == classes:
         return tuple(names), ""
-    own = bool(names) and bool(_A_BLANK.fullmatch(names[0]))
-    layouts = _OWN_BLANKS if own else _LAYOUTS
-    if names and missing in layouts and (own or not _A_BLANK.fullmatch(names[-1])):
-        said, spaces = layouts[missing]
-        fitted = (*[BLANK][own:], *names, *[" "] * spaces)
-        return fitted, f" ({said}; {_beginning(fitted)})"
-    if not confirmed:
-        why, cure = f", {-missing} too many", f"leaves out the last {-missing}"
-        if missing > 0:
-            why = (
-                ", and a blank before and one or two spaces behind them do not make up for "
-                f"{missing}"
-            )
-            first = f", {plain(names[0], 20)!r}" if names else ""
-            cure = f"names class 0 after its first line{first}"
-        raise LabelsError(
-            f"{label} has {len(names)} names for {classes} classes{why}: give the model's own list "
-            f"(--labels-anyway {cure})."
-        )
-    padded = names[:classes] + [f"<unused {index}>" for index in range(len(names), classes)]
-    return tuple(padded), f" ({len(names)} names for {classes} classes, taken as confirmed)"
+    if blank in layouts:
+        fitted = tuple(layouts[blank])
+        same = fitted == tuple(names)
+        return fitted, "" if same else f" (blank {blank}: {_shown(fitted)})"
+    said = f", not a blank {blank}" if blank else ""
+    options = "; ".join(f"--blank {way}: {_shown(named)}" for way, named in layouts.items())
+    raise LabelsError(
+        f"{label} has {len(names)} names for {classes} classes{said}: give the model's own list, "
+        f"or say which layout it has ({options})."
+    )
 
 
-def _beginning(names: Sequence[str]) -> str:
-    return "they begin " + " ".join(plain(name, 20) for name in names[:_SHOWN])
+def _layouts(names: list[str], classes: int) -> dict[str, list[str]]:
+    """How a list can be meant, by where the blank is."""
+    missing = classes - len(names)
+    first, last = (bool(names) and bool(_A_BLANK.fullmatch(names[end])) for end in (0, -1))
+    spaces = missing if first else missing - 1
+    found = {}
+    if 0 <= spaces <= _SPACES and not last:
+        found["first"] = [*[BLANK][first:], *names, *[" "] * spaces]
+    if missing == (0 if last else 1) and not first:
+        found["last"] = [*names, *[BLANK][last:]]
+    unnamed = [f"<unused {index}>" for index in range(len(names), classes)]
+    return found | {"none": names[:classes] + unnamed}
 
 
-def labels_beside(model: Path, classes: int) -> tuple[tuple[str, ...], str] | None:
+def _shown(names: Sequence[str]) -> str:
+    """The first names and the last, each with its class."""
+    kept = [*range(min(_SHOWN, len(names) - 1)), len(names) - 1]
+    return ", ".join(f"{index} {plain(names[index], 20)!r}" for index in kept)
+
+
+def labels_beside(
+    model: Path, classes: int, blank: str | None = None
+) -> tuple[tuple[str, ...] | None, str]:
     """Names from a file in the model's folder that speaks of labels, characters, a dictionary and
-    the like, or begins as the model's does; None unless exactly one set of names fits. A tokenizer
-    decides alone: other lists write the bytes of its tokens in other signs.
+    the like, or begins as the model's does, and how; None unless exactly one set of names fits. A
+    tokenizer decides alone: other lists write the bytes of its tokens in other signs.
     """
     found: dict[tuple[str, ...], str] = {}
+    missed = []
     places = [path for path in sorted(model.parent.iterdir()) if _may_hold_names(path, model)]
     tokenizer = [path for path in places if path.name == TOKEN_FILES[0]]
     for path in (tokenizer + places)[:_LOOKED_AT]:
         try:
-            names, how = read_labels(path, classes)
+            names, how = read_labels(path, classes, None if path in tokenizer else blank)
+        except LabelsError as error:
+            missed += [str(error)] if "--blank first" in str(error) else []
+            continue
         except ValueError:
             continue
         if not any(name.startswith("<unused ") for name in names):
             found.setdefault(names, f"{how} beside the model")
             if path in tokenizer:
                 break
-    return next(iter(found.items())) if len(found) == 1 else None
+    if len(found) == 1:
+        return next(iter(found.items()))
+    return None, f"no names: {missed[0]}" if len(missed) == 1 and not found else ""
 
 
 def _may_hold_names(path: Path, model: Path) -> bool:
@@ -202,112 +224,23 @@ def _may_hold_names(path: Path, model: Path) -> bool:
     return speaks and named and path != model and path.is_file()
 
 
-def _parsed(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
-    try:
-        names = _read(path, classes)
-        if isinstance(names, dict):
-            return dict(zip(names, decoded(list(names.values())), strict=True))
-        return decoded(names)
-    except _UNFIT as error:
-        raise ValueError(
-            f"{path} is not a vocabulary ({plain(error)}): pass tokenizer.json, vocab.json or "
-            "one token a line."
-        ) from error
-
-
-def _split(text: str) -> tuple[Path, str, str]:
-    """A file, and the variable that is named behind a Python file."""
-    if Path(text).is_file() or ".py:" not in text:
-        return Path(text), "", ""
-    file, colon, variable = text.rpartition(":")
-    return Path(file), colon, variable
-
-
-def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[str]]:
-    """The one list of strings that a Python file writes at its top level, and its name."""
-    if path.stat().st_size > _LARGEST_SOURCE:
-        raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{path} is not a valid Python file ({plain(error)}).") from error
-    found: dict[str, list[str]] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Tuple):
-            items = [item.value for item in node.value.elts if isinstance(item, ast.Constant)]
-            names = [item for item in items if isinstance(item, str)]
-            if names and len(names) == len(node.value.elts):
-                owners = (owner for owner in node.targets if isinstance(owner, ast.Name))
-                found |= {owner.id: names for owner in owners}
-    listed = ", ".join(f"{name} ({len(names):,} names)" for name, names in found.items()) or "none"
-    if variable:
-        if variable not in found:
-            raise ValueError(f"{path} has no list of strings {variable!r}; it has {listed}.")
-        return variable, found[variable]
-    fitting = [name for name, names in found.items() if classes - len(names) in (0, *_LAYOUTS)]
-    if len(fitting) != 1:
-        raise ValueError(
-            f"{path} has these lists of strings: {listed}; name the one of {classes:,} "
-            f"classes, as {path.name}:NAME."
-        )
-    return fitting[0], found[fitting[0]]
-
-
 def _by_number(
-    names: dict[int, str], classes: int, path: Path | str, *, confirmed: bool
+    names: dict[int, str], classes: int, path: Path | str, blank: str | None
 ) -> tuple[tuple[str, ...], str]:
     """Ids are written down: what has none is a padding row; and the layout where it is another."""
     if any(index < 0 for index in names):
         raise ValueError(f"{path} is not a vocabulary: it numbers a class {min(names)}.")
+    if blank in ("first", "last"):  # the caller says that the network counts otherwise
+        return fit_labels([names[index] for index in sorted(names)], classes, str(path), blank)
     if names.keys() == set(range(1, classes + 1)):
         fitted = tuple(names[index] for index in range(1, classes + 1))
-        return fitted, f" (numbered from 1: class 0 is the first; {_beginning(fitted)})"
-    beyond = [index for index in names if index >= classes]
-    if beyond and not confirmed:
+        return fitted, f" (numbered from 1: {_shown(fitted)})"
+    if blank is None and max(names) >= classes:
         raise LabelsError(
-            f"{path} names class {max(beyond)}, but the layer has {classes} classes, from 0 on: "
-            "pass the model's own list (--labels-anyway leaves out what is beyond)."
+            f"{path} names class {max(names)}, but the layer has {classes} classes, from 0 on: "
+            "pass the model's own list (--blank none leaves out what is beyond)."
         )
-    if set(range(1, classes)) <= names.keys():  # a CTC network numbers its signs from 1
-        fitted = (names.get(0, BLANK), *(names[index] for index in range(1, classes)))
-        how = f" (numbered from 1: the blank comes first; {_beginning(fitted)})"
-        return fitted, "" if 0 in names else how
-    return tuple(names.get(index, f"<unused {index}>") for index in range(classes)), ""
-
-
-def _read(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
-    if path.suffix == ".pkl":
-        return _from_plain(read_plain_pickle(path), classes)
-    text = path.read_text(encoding="utf-8").removeprefix("\ufeff")
-    if path.suffix == ".json":
-        content = json.loads(text)
-        model = content.get("model", "") if isinstance(content, dict) else ""
-        if not isinstance(model, int | str | list):
-            return vocabulary_of(content)
-        return _from_plain(content, classes)
-    # Lines end with line feeds only: some dictionaries hold other line separators as entries.
-    return [line.removesuffix("\r") for line in lines(text)]
-
-
-def _from_plain(content: Any, classes: int) -> Sequence[str] | dict[int, str]:
-    """The best list of names inside plain data: one that fits the classes, else the outermost."""
-    found = list(_lists_of_names(content, 0))
-    if not found:
-        raise ValueError("it holds no list of names")
-    return next((names for names in found if len(names) == classes), found[0])
-
-
-def _lists_of_names(content: Any, depth: int) -> Iterator[Sequence[str] | dict[int, str]]:
-    if depth > _DEEPEST:
-        return
-    if isinstance(content, list) and content and all(isinstance(item, str) for item in content):
-        yield content
-    elif isinstance(content, dict) and content:
-        values = content.values()
-        if all(type(value) is int and value >= 0 for value in values):
-            yield {value: str(name) for name, value in content.items()}
-        elif all(str(key).isdecimal() and isinstance(value, str) for key, value in content.items()):
-            yield {int(key): value for key, value in content.items()}
-        else:
-            for value in values:
-                yield from _lists_of_names(value, depth + 1)
+    # a CTC network numbers its signs from 1
+    first = {0: BLANK} if set(range(1, classes)) <= names.keys() and 0 not in names else {}
+    fitted = tuple((names | first).get(index, f"<unused {index}>") for index in range(classes))
+    return fitted, f" (numbered from 1, blank first: {_shown(fitted)})" if first else ""

@@ -20,7 +20,7 @@ from softgeom.checkpoints.choosing import Choice, choose
 from softgeom.checkpoints.opened import Asked, NamesOf, Opened, Shown
 from softgeom.checkpoints.tensors import ArrayStore, plain, unwrapped
 from softgeom.layer import SoftmaxLayer
-from softgeom.rounding import as_floats
+from softgeom.rounding import as_floats, widened
 from softgeom.source import Source
 
 _ACTIVATIONS = {
@@ -48,8 +48,7 @@ def open_object(model: Any) -> Opened:
     if isinstance(model, tuple) and len(model) == 2 and _axes(model[0]) == 2:
         W, b = model
         names = index_of(W)
-        refuse_misaligned(b, names)
-        return _matrix(W, b, "a pair (W, b) in memory", names)
+        return _matrix(W, aligned(b, names), "a pair (W, b) in memory", names)
     if not (isinstance(model, list | tuple) or hasattr(model, "shape")):
         raise ValueError(
             f"a {type(model).__name__} is not a model: pass a path, a hub id, a matrix (classes, "
@@ -65,7 +64,7 @@ def as_array(values: Any, label: str) -> np.ndarray:
     if _is_torch(values, "Tensor"):
         return _tensor(values, label)
     try:
-        array = _unmasked(_dense(values), label)
+        array = widened(_unmasked(_dense(values), label))
     except (ValueError, TypeError) as error:
         if str(error).startswith(label):
             raise
@@ -84,14 +83,21 @@ def index_of(values: Any) -> tuple[str, ...] | None:
     return None if counts else tuple(map(str, values.index))
 
 
-def refuse_misaligned(bias: Any, names: Sequence[str] | None) -> None:
-    """ValueError when the index of a bias names other classes than the layer does."""
+def aligned(bias: Any, names: Sequence[str] | None) -> Any:
+    """The bias in the order of the classes, as pandas aligns it: its index, where it has one, names
+    them, or numbers them from 0. ValueError when it names others.
+    """
     index = index_of(bias)
-    if index is not None and names is not None and index != tuple(names):
-        raise ValueError(
-            "the index of the bias differs from the names of the classes: align the two first, "
-            "or pass bias.to_numpy()."
-        )
+    if index is None:
+        return bias
+    for classes in (tuple(names or ()), tuple(map(str, range(len(index))))):
+        if sorted(index) == sorted(classes) and len(set(index)) == len(index):
+            place = {name: n for n, name in enumerate(index)}
+            return bias.to_numpy()[[place[name] for name in classes]]
+    raise ValueError(
+        "the index of the bias differs from the names of the classes: align the two first, "
+        "or pass bias.to_numpy()."
+    )
 
 
 def _matrix(W: Any, b: Any, where: str, tokens: Sequence[str] | None = None) -> Opened:
@@ -233,7 +239,7 @@ class _Tensors(ArrayStore):
 
     def read(self, name: str) -> np.ndarray:
         value, label = self._arrays[name], f"{self.label}: {plain(name)!r}"
-        return _tensor(value, label) if _is_torch(value, "Tensor") else _unmasked(value, label)
+        return as_array(value, label)
 
 
 def _join(path: str, part: str) -> str:
@@ -274,4 +280,4 @@ def _axes(values: Any) -> int:
 
 
 def _fixed(names: Sequence[str] | None) -> NamesOf | None:
-    return None if names is None else lambda classes, confirmed: (names, None)
+    return None if names is None else lambda classes, blank: (names, None)

@@ -37,11 +37,11 @@ from softgeom.checkpoints import conventions
 from softgeom.checkpoints.activation import Activation
 from softgeom.checkpoints.formats import open_model, refuse_revision
 from softgeom.checkpoints.labels import choose_names
-from softgeom.checkpoints.live import as_array, open_object, refuse_misaligned
+from softgeom.checkpoints.live import aligned, as_array, open_object
 from softgeom.checkpoints.opened import Asked, Opened, shown
 from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
 from softgeom.foreseen import foreseen
-from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer, read_only
 from softgeom.readout import PLAIN, Readout, readout_of
 from softgeom.source import Source
 
@@ -126,7 +126,7 @@ def load_head(
     tokens: Any = None,
     revision: str | None = None,
     without_bias: bool = False,
-    labels_confirmed: bool = False,
+    blank: str | None = None,
 ) -> Head:
     """The softmax layer of a model with the set of its features and its origin.
 
@@ -148,8 +148,9 @@ def load_head(
         Branch, tag or commit, of a model on the hub only.
     without_bias : bool
         Leave out a bias that is there.
-    labels_confirmed : bool
-        Take names whose number does not fit the classes.
+    blank : "first", "last" or "none", optional
+        Where the blank of a network that reads text lines stands, when the list of names lacks it;
+        "none": the first name is that of class 0, further ones have no name, or no class.
 
     Returns
     -------
@@ -173,12 +174,12 @@ def load_head(
         raise ValueError("a bias is given and to be left out at once: pass --bias or --no-bias.")
     if not isinstance(model, str | os.PathLike):
         refuse_revision(revision, "an object in memory")
-        return _load(open_object(model), weight, bias, tokens, without_bias, labels_confirmed)
+        return _load(open_object(model), weight, bias, tokens, without_bias, blank)
     try:
         # what overflows here is not finite afterwards, and refused
         with np.errstate(all="ignore"):
             opened = open_model(os.fspath(model), revision)
-            return _load(opened, weight, bias, tokens, without_bias, labels_confirmed)
+            return _load(opened, weight, bias, tokens, without_bias, blank)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # libraries fail on damaged files in ways of their own
@@ -191,7 +192,7 @@ def load_head(
 
 
 def _load(
-    opened: Opened, weight: str | None, bias: Any, tokens: Any, without_bias: bool, confirmed: bool
+    opened: Opened, weight: Any, bias: Any, tokens: Any, without_bias: bool, blank: str | None
 ) -> Head:
     """Choose the tensors, read them and nothing else, and put the layer together."""
     named = bias if isinstance(bias, str) else None
@@ -202,9 +203,12 @@ def _load(
     store, choice = found.store, found.choice
     W = _read(store, choice.weight)
     W = W.T if choice.transposed else W
-    b = _read_bias(store, choice.bias, W.shape) if choice.bias else numbers
-    names, how = choose_names(tokens, len(W), opened.names, opened.beside, confirmed=confirmed)
-    refuse_misaligned(bias, names)
+    if opened.source.kind != "memory":
+        read_only(W)
+    b = _read_bias(store, choice.bias, W.shape) if choice.bias else None
+    names, how = choose_names(tokens, len(W), opened, blank)
+    if numbers is not None:
+        b = as_array(aligned(bias, names), "bias")
     try:
         layer = SoftmaxLayer(W, b, names)
     except ValueError as error:

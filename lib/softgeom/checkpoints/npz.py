@@ -191,8 +191,8 @@ def _show(store: NpzStore, asked: Asked) -> Shown:
     return Shown(store, Choice(require(store, weight, (2,)), kept, transposed, ()))
 
 
-def _names(store: NpzStore, classes: int, confirmed: bool) -> tuple[tuple[str, ...], str]:
-    fitted, how = fit_labels(_stored_tokens(store), classes, "tokens", confirmed=confirmed)
+def _names(store: NpzStore, classes: int, blank: str | None) -> tuple[tuple[str, ...], str]:
+    fitted, how = fit_labels(_stored_tokens(store), classes, "tokens", blank)
     return fitted, f"names as given{how}"
 
 

@@ -26,7 +26,8 @@ import numpy as np
 
 from softgeom.checkpoints.activation import Activation, activation_of
 from softgeom.checkpoints.choosing import Choice
-from softgeom.checkpoints.labels import LabelsError, fit_labels, lines
+from softgeom.checkpoints.label_files import lines
+from softgeom.checkpoints.labels import LabelsError, fit_labels
 from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise
 from softgeom.checkpoints.onnx_rules import RULES, applied
 from softgeom.checkpoints.onnx_scores import NotFollowedError, Scores, Step
@@ -121,11 +122,14 @@ def _show(found: OnnxHead, asked: Asked, label: str) -> Shown:
 
 
 def _names(
-    characters: str, classes: int, confirmed: bool
+    characters: str, classes: int, blank: str | None
 ) -> tuple[tuple[str, ...] | None, str | None]:
     label = "the metadata entry 'character'"
+    names = lines(characters)
+    if blank is None and len(names) < classes:
+        blank = "first"  # the entry is PP-OCR's, whose networks have their blank there
     try:
-        fitted, how = fit_labels(lines(characters), classes, label, confirmed=confirmed)
+        fitted, how = fit_labels(names, classes, label, blank)
     except LabelsError as error:
         return None, f"no names: {error}"
     return fitted, f"names from {label}{how}"

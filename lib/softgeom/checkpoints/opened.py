@@ -20,8 +20,8 @@ from softgeom.readout import Readout
 from softgeom.source import Source
 
 # names of C classes that the model holds itself, and a sentence about them; asked with C and
-# whether names of another number are to be taken
-NamesOf = Callable[[int, bool], tuple[Sequence[str] | None, str | None]]
+# where the blank is, as `labels.BLANKS`, where the caller says it
+NamesOf = Callable[[int, str | None], tuple[Sequence[str] | None, str | None]]
 
 
 # what `formats` replaces by the file's name and format

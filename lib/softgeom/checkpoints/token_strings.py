@@ -12,8 +12,11 @@ about.
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,6 +67,19 @@ def vocabulary_of(content: Any) -> dict[int, str]:
     if odd := [index for index in strings if not 0 <= index < _MOST_TOKENS]:
         raise ValueError(f"id {odd[0]} of {strings[odd[0]]!r:.60} is not the index of a class")
     return strings
+
+
+def added_tokens(folder: Path) -> dict[int, str]:
+    """Id to string of the tokens that a folder adds to its vocabulary, in files of their own."""
+    added: dict[int, str] = {}
+    with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        content = json.loads((folder / "added_tokens.json").read_bytes())
+        added |= {int(index): token for token, index in content.items()}
+    with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        content = json.loads((folder / "tokenizer_config.json").read_bytes())
+        listed = content["added_tokens_decoder"].items()
+        added |= {int(index): token["content"] for index, token in listed}
+    return {index: token for index, token in added.items() if 0 <= index < _MOST_TOKENS}
 
 
 def _is_byte_level(part: Any) -> bool:

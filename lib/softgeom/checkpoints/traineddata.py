@@ -253,7 +253,7 @@ def _behind_network(cursor: Cursor) -> tuple[list[str], list[tuple[int, ...]] | 
 
 
 def _names(
-    codes: list[tuple[int, ...]] | None, letters: list[str], classes: int, confirmed: bool
+    codes: list[tuple[int, ...]] | None, letters: list[str], classes: int, blank: str | None
 ) -> tuple[list[str], str]:
     """A name for each code: the character that it is alone, or some of those that it is part of."""
     alone: defaultdict[int, list[str]] = defaultdict(list)

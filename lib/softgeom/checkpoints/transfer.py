@@ -43,7 +43,7 @@ class TransferError(ValueError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """Status, headers (names in lower case) and the whole body of an answer."""
 
     status: int
@@ -59,7 +59,7 @@ def fetch(
     session: Any,
     status: int = 200,
     progress: Callable[[int], None] | None = None,
-) -> Answer:
+) -> Response:
     """GET a URL, at most `cap` bytes of uncompressed body, by an `httpx.Client`; the body is left
     unread unless the answer has the hoped-for `status`; `progress` hears the bytes of each chunk.
     TransferError when the server is silent or slower than the least rate, sends more or compressed
@@ -118,16 +118,16 @@ class _Request:
                 return True
         return False
 
-    def collect(self, cap: int, wanted: int, progress: Callable[[int], None] | None) -> Answer:
+    def collect(self, cap: int, wanted: int, progress: Callable[[int], None] | None) -> Response:
         try:
             return self._collect(cap, wanted, progress)
         finally:
             self._given_up.set()
 
-    def _collect(self, cap: int, wanted: int, progress: Callable[[int], None] | None) -> Answer:
+    def _collect(self, cap: int, wanted: int, progress: Callable[[int], None] | None) -> Response:
         status, headers = self._next(time.monotonic() + WINDOW, "did not answer")
         if status != wanted:
-            return Answer(status, headers, b"")
+            return Response(status, headers, b"")
         if headers.get("content-encoding", "identity") not in ("identity", ""):
             raise TransferError("the server sends compressed bytes, which were not asked for")
         body, mark, arrived = bytearray(), time.monotonic(), 0
@@ -142,7 +142,7 @@ class _Request:
                 progress(len(chunk))
             if arrived >= LEAST_RATE * WINDOW:
                 mark, arrived = time.monotonic(), 0
-        return Answer(status, headers, bytes(body))
+        return Response(status, headers, bytes(body))
 
     def _next(self, until: float, what: str) -> Any:
         """The next item, or the failure that came in its place, not later than `until`."""

@@ -36,6 +36,7 @@ _BEGINNINGS = {
 }
 # how a member of a ZIP archive ends: what the archive is; the first that fits
 _MEMBERS = {
+    "/archive_format": "a program of torch.export: save state_dict() of the module it was made of",
     "/constants.pkl": "a TorchScript program: save model.state_dict() of the module it was made of",
     "model.weights.h5": f"a Keras archive: {_SAVE}",
     "/data.pkl": f"a file of PyTorch: {_RENAME} .pt",

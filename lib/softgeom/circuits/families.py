@@ -161,10 +161,10 @@ def _llama(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
 
 
 def _gemma(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
-    # The first files say hidden_act "gelu" and a null hidden_activation; the models were trained
-    # with the tanh form.
-    named = facts.get("hidden_activation", facts.get("hidden_act"))
-    activation = _activation(named or "gelu_pytorch_tanh")
+    # The first files say hidden_act "gelu"; the models were trained with the tanh form, and
+    # Transformers reads that name so. Later files name the form in hidden_activation.
+    named = facts.get("hidden_activation") or facts.get("hidden_act") or "gelu"
+    activation = "gelu_pytorch_tanh" if named == "gelu" else _activation(named)
     stretch = math.sqrt(float(facts["hidden_size"]))
     return _gated(facts, weights, name, activation, offset=1.0, stretch=stretch)
 

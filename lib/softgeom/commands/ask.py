@@ -150,7 +150,7 @@ def ask_model(
         Folder for the answers and their evidence.
     with_layer : bool
         Write the layer, too, as the independent checker reads it.
-    weight, bias, tokens, revision, without_bias, labels_confirmed
+    weight, bias, tokens, revision, without_bias, blank
         As for ``softgeom.load``.
 
     Raises

@@ -2,8 +2,7 @@
 names, where its features lie, which classes.
 
 A command's option has the name of the function's, with ``--`` before it, but for ``--no-bias``
-(``without_bias``), ``--labels-anyway`` (``labels_confirmed``), ``--jobs`` (``n_jobs``) and
-``--scheduler`` (``address``).
+(``without_bias``), ``--jobs`` (``n_jobs``) and ``--scheduler`` (``address``).
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ import numpy as np
 from softgeom.bottleneck.names import Names
 from softgeom.checkpoints import Head, classes_in_script, load_head
 from softgeom.checkpoints.activation import INTERVALS, named_activation
+from softgeom.checkpoints.labels import BLANKS
 from softgeom.checkpoints.released import RELEASED
 from softgeom.layer import Ball, Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.parallel import Backend
@@ -42,7 +42,7 @@ class LayerOptions(TypedDict, total=False):
     tokens: Any
     revision: str | None
     without_bias: bool
-    labels_confirmed: bool
+    blank: str | None
 
 
 class SetOptions(TypedDict, total=False):
@@ -83,7 +83,7 @@ class ScanOptions(Options, WorkOptions, total=False):
 
 
 # where a command's option is called otherwise
-_OPTIONS = {"without_bias": "no_bias", "labels_confirmed": "labels_anyway"}
+_OPTIONS = {"without_bias": "no_bias"}
 _OPTIONS |= {"n_jobs": "jobs", "address": "scheduler"}
 
 
@@ -217,8 +217,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     add("--no-bias", action="store_true", help="leave the bias out")
     names = "file of class names: one a line, JSON, tokenizer.json, or FILE.py:LIST"
     add("--tokens", "--labels", dest="tokens", help=names)
-    anyway = "take names whose number does not fit the classes"
-    add("--labels-anyway", action="store_true", help=anyway)
+    where = "where the blank is that the names lack; none: the first name is that of class 0"
+    add("--blank", choices=BLANKS, help=where)
     add("--revision", help="branch, tag or commit on the hub")
 
 

@@ -190,8 +190,8 @@ def _limit(options: argparse.Namespace) -> tuple[str, int] | None:
 
 def _counted(found: Scan, verdict: str, expected: set[str]) -> int:
     lost = {f.index for f in found.findings if f.evidence.verdict == verdict}
-    names = {t: {str(t), found.layer.token(t), escape_token(found.layer.token(t))} for t in lost}
-    return sum(not expected & names[t] for t in lost)
+    names = Names(found.layer)
+    return len(lost.difference(*(names.named(name) for name in expected)))
 
 
 def decided(
@@ -254,7 +254,7 @@ def scan_model(
         than 1,000 of them, which takes several times as long as their scan.
     out : path, optional
         Folder for verdicts, evidence, summary and card, as ``softgeom scan --out`` writes them.
-    weight, bias, tokens, revision, without_bias, labels_confirmed
+    weight, bias, tokens, revision, without_bias, blank
         As for `load_head`.
     seed, block, n_jobs, backend, address, device, checkpoint, verdicts_only, without, progress
         As for `softgeom.bottleneck.scan`.

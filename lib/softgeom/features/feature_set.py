@@ -39,6 +39,24 @@ class FeatureSet(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "kind" in cls.__dict__:  # not yet, where a worker rebuilds the class of a notebook
+            cls._register()
+
+    @classmethod
+    def _register(cls) -> None:
+        """Let ``from_json`` know the kind. ValueError for one inherited or taken by another set."""
+        if "kind" not in cls.__dict__:
+            raise ValueError(
+                f"the feature set {cls.__name__} has no kind of its own: give the class a line "
+                "such as kind = 'my set'."
+            )
+        known = FeatureSet.kinds.setdefault(cls.kind, cls)
+        # a notebook's cell may define its class again
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(
+                f"the kind {cls.kind!r} belongs to the feature set {known.__name__}: give "
+                f"{cls.__name__} another one."
+            )
         FeatureSet.kinds[cls.kind] = cls
 
     # ---- Description and serialisation
@@ -58,6 +76,7 @@ class FeatureSet(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """The set as plain JSON, exactly."""
+        self._register()
         return {"set": self.kind, **self.fields()}
 
     @staticmethod

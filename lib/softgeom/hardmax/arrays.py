@@ -20,6 +20,13 @@ def constant(Z: Array) -> Array:
     return Z if isinstance(Z, np.ndarray) else Z.detach()
 
 
+def floating(Z: Array) -> Array:
+    """Whole numbers as floats of the library's usual width; floats as they are."""
+    if isinstance(Z, np.ndarray):
+        return Z if Z.dtype.kind == "f" else Z.astype(np.float64)
+    return Z if Z.is_floating_point() else Z.to(sys.modules["torch"].get_default_dtype())
+
+
 def take(Z: Array, indices: Array) -> Array:
     """Rows of Z (..., n, d) by indices (..., m): (..., m, d)."""
     if isinstance(Z, np.ndarray):

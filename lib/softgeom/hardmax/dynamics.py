@@ -7,7 +7,8 @@ d): leading axes are a batch. With A (d, d) symmetric positive definite and alph
     C_i  =   { j : <A z_i, z_j> = max_l <A z_i, z_l> }.
 
 Three things the formula leaves open are settled here, once. Ties are part of the definition, so
-they are decided with an explicit relative tolerance. A token that occurs m times is one row with
+they are decided with an explicit tolerance, which the default derives from the precision of the
+numbers (`ties`). A token that occurs m times is one row with
 counts_j = m. A row with counts_j = 0 attracts nobody: padding, or a passive tracer. The step is
 written for NumPy arrays and for PyTorch tensors alike (PyTorch is never imported here). Under
 autograd the sets C_i come from comparisons, so the gradient holds the argmax fixed; that is the
@@ -22,10 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softgeom.hardmax.arrays import Array, constant, namespace, shares, softmax, take
+from softgeom.hardmax.arrays import Array, constant, floating, namespace, shares, softmax, take
 from softgeom.hardmax.hypotheses import HypothesisWarning, check_arguments, violated_hypotheses
 
-# some 5000 units of rounding: above the error of a dot product, below any gap of random input
+# some 5000 units of rounding in float64: followers that meet after many layers tie, and no gap of
+# random input is so small
 TIE_TOLERANCE = 1e-12
 ARRIVED = 1e-7  # relative distance to its goal at which a follower counts as arrived, in `limit`
 
@@ -36,7 +38,7 @@ def hardmax_step(
     alpha: float | Array,
     *,
     counts: Array | None = None,
-    tol: float = TIE_TOLERANCE,
+    tol: float | None = None,
     check: bool = True,
 ) -> Array:
     """One hardmax attention layer (source 004, equation 1).
@@ -52,10 +54,11 @@ def hardmax_step(
         Step size, positive: the weight of the attracting mean is alpha / (1 + alpha).
     counts : (..., n), optional
         Multiplicities; 0 marks padding, which attracts nobody. Every set needs one positive count.
-    tol : float
+    tol : float, optional
         j belongs to C_i when its score is within tol * |A z_i| * max_l |z_l| of the largest: a
         relative tolerance, so that the sets C_i do not change when all tokens are scaled or
-        rotated.
+        rotated. The default is `TIE_TOLERANCE` and what rounding in the tokens' precision adds (see
+        `ties`).
     check : bool
         Test the arguments first. Off: the caller vouches for them, and A may be any matrix.
 
@@ -72,6 +75,7 @@ def hardmax_step(
     """
     if check:
         check_arguments(Z, A, alpha, counts)
+    Z, A = floating(Z), floating(A)
     keys, key_counts = present(Z, counts)
     xp = namespace(Z)
     # (..., n, d + 1)
@@ -111,7 +115,7 @@ def trajectory(
     layers: int,
     *,
     counts: Array | None = None,
-    tol: float = TIE_TOLERANCE,
+    tol: float | None = None,
     check: bool = True,
 ) -> Array:
     """All states of `layers` hardmax layers: shape (layers + 1, ..., n, d), the first being `Z`.
@@ -124,7 +128,7 @@ def trajectory(
         check_arguments(Z, A, alpha, counts)
         for violation in violated_hypotheses(Z, counts):
             warnings.warn(violation, HypothesisWarning, stacklevel=2)
-    states = [Z]
+    states = [floating(Z)]
     for _ in range(layers):
         states.append(hardmax_step(states[-1], A, alpha, counts=counts, tol=tol, check=False))
     return namespace(Z).stack(states)
@@ -146,7 +150,7 @@ def limit(
     alpha: float | Array,
     *,
     counts: Array | None = None,
-    tol: float = TIE_TOLERANCE,
+    tol: float | None = None,
     settled: float = 1e-13,
     max_layers: int = 5000,
     check: bool = True,
@@ -175,7 +179,7 @@ def limit(
     """
     if check:
         check_arguments(Z, A, alpha, counts)
-    xp = namespace(Z)
+    Z, xp = floating(Z), namespace(Z)
     counts = xp.ones_like(Z[..., 0]) if counts is None else counts
     scale = float(xp.abs(Z).max()) or 1.0
     rounding = 16 * float(xp.finfo(Z.dtype).eps)
@@ -184,7 +188,7 @@ def limit(
         if watch is not None:
             watch(layer, Z, counts)
         following = hardmax_step(Z, A, alpha, counts=counts, tol=tol, check=False)
-        moved = ((following - Z) ** 2).sum(-1) ** 0.5 / scale  # (..., n)
+        moved = _norms((following - Z) / scale)  # (..., n)
         movement = float(moved.max())
         Z = following
         if movement <= settled:
@@ -195,30 +199,58 @@ def limit(
 
 
 def attention(
-    Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE
+    Z: Array, A: Array, *, counts: Array | None = None, tol: float | None = None
 ) -> Array:
     """The matrix P (..., n, n) of a layer: P_ij = counts_j / (total count of C_i) on C_i."""
+    Z, A = floating(Z), floating(A)
     keys, key_counts = present(Z, counts)
     weights = ties(Z, A, keys, key_counts, tol) * key_counts[..., None, :]
     return weights / weights.sum(-1)[..., None]
 
 
-def ties(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float = TIE_TOLERANCE) -> Array:
-    """Equation (1b): each token's C_i among the keys that are there, as numbers (..., n, m)."""
+def ties(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float | None = None) -> Array:
+    """Equation (1b): each token's C_i among the keys that are there, as numbers (..., n, m).
+
+    By default every tie that is exact is found, in every precision. With v = A z_i, computed as v',
+    and eps the distance of 1 to the next number, Higham (2002, Section 3.1) bounds both roundings:
+    |v' - v| <= g |A| |z_i|, and a computed score is off from <v', z_j> by at most g |v'| |z_j|,
+    where g = d eps / 2 to first order. So a score is off by at most 2 g r, with
+    r = | |A| |z_i| | max_l |z_l|, and two equal scores by 4 g r < 2 (d + 1) eps r. That, and
+    `TIE_TOLERANCE` |v| max_l |z_l|, is the slack.
+    """
     return namespace(Z).swapaxes(_tied(Z, A, keys, key_counts, tol), -1, -2)
 
 
 def _tied(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float) -> Array:
     """`ties` transposed, (..., m, n): along contiguous memory, three times faster."""
     xp = namespace(Z)
-    Z, keys = constant(Z), constant(keys)
+    # powers of two change no comparison of one token's scores, and no product leaves the range
+    Z, keys = _in_units(constant(Z), -1), _in_units(constant(keys), (-2, -1))
+    A = _in_units(constant(A), (-2, -1))
     looks_for = Z @ A.T  # (..., n, d), the vectors A z_i
     # (..., m, n); what is not there is barred, since the score of a copy may be larger by rounding
     scores = xp.where(key_counts[..., None] > 0, keys @ xp.swapaxes(looks_for, -1, -2), -xp.inf)
-    largest = xp.amax((keys * keys).sum(-1), -1)[..., None]  # (..., 1)
-    slack = tol * ((looks_for * looks_for).sum(-1) * largest) ** 0.5  # (..., n)
+    slack = (TIE_TOLERANCE if tol is None else tol) * _norms(looks_for)  # (..., n)
+    if tol is None:
+        rounding = 2 * (Z.shape[-1] + 1) * float(xp.finfo(Z.dtype).eps)
+        slack = slack + rounding * _norms(xp.abs(Z) @ xp.abs(A).T)
+    slack = slack * xp.amax(_norms(keys), -1)[..., None]
     tied = scores >= (xp.amax(scores, -2) - slack)[..., None, :]
     return tied.astype(Z.dtype) if xp is np else tied.to(Z.dtype)
+
+
+def _norms(V: Array) -> Array:
+    return (V * V).sum(-1) ** 0.5
+
+
+def _in_units(V: Array, axes: int | tuple[int, ...]) -> Array:
+    """V over the power of two that brings its largest number along the axes to 1/2 or above."""
+    xp = namespace(V)
+    largest = xp.amax(xp.abs(V), axes, keepdims=True)
+    power = xp.frexp(largest)[1]
+    half = xp.ones_like(largest) / 2
+    # two factors: for the smallest numbers one alone would overflow
+    return V * half ** (power // 2) * half ** (power - power // 2)
 
 
 def present(Z: Array, counts: Array | None) -> tuple[Array, Array]:

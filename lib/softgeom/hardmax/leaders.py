@@ -21,8 +21,8 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.spatial import cKDTree
 
-from softgeom.hardmax.arrays import Array
-from softgeom.hardmax.dynamics import TIE_TOLERANCE, Limit, limit, present, ties
+from softgeom.hardmax.arrays import Array, floating
+from softgeom.hardmax.dynamics import Limit, limit, present, ties
 
 # relative distance under which two limits are one cluster: far above rounding, far below the gaps
 # that random input shows
@@ -33,20 +33,19 @@ APART = 1e-4
 TOUCHING = 1e-6
 
 
-def leaders(
-    Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE
-) -> Array:
+def leaders(Z: Array, A: Array, *, counts: Array | None = None, tol: float | None = None) -> Array:
     """Mark the tokens (..., n) with C_i = {i} in the state Z (..., n, d) under A (d, d); ``counts``
     (..., n) and the tie tolerance are as in `hardmax_step`. Padding never leads; a repeated word is
     one token and can.
     """
+    Z, A = floating(Z), floating(A)
     keys, key_counts = present(Z, counts)
     tied = ties(Z, A, keys, key_counts, tol) > 0  # (..., n, n)
     return (tied.sum(-1) == 1) & tied.diagonal(0, -2, -1)
 
 
 def leader_history(
-    states: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE
+    states: Array, A: Array, *, counts: Array | None = None, tol: float | None = None
 ) -> np.ndarray:
     """Leaders of each state of a `trajectory`: (layers + 1, ..., n); `.any(0)` has them all."""
     return np.stack([np.asarray(leaders(Z, A, counts=counts, tol=tol)) for Z in states])
@@ -121,16 +120,17 @@ class TheoremCheck:
 
 
 def check_theorem(
-    Z: np.ndarray, A: np.ndarray, alpha: float, *, tol: float = TIE_TOLERANCE
+    Z: np.ndarray, A: np.ndarray, alpha: float, *, tol: float | None = None
 ) -> TheoremCheck:
     """Run tokens (n, d) to their limit; measure every statement of the clustering theorem."""
     return check_theorem_on_batch(Z[None], A, alpha, tol=tol)[0]
 
 
 def check_theorem_on_batch(
-    Z: np.ndarray, A: np.ndarray, alpha: float, *, tol: float = TIE_TOLERANCE
+    Z: np.ndarray, A: np.ndarray, alpha: float, *, tol: float | None = None
 ) -> list[TheoremCheck]:
     """`check_theorem` for m sets of n tokens at once, Z (m, n, d): the same checks, one per set."""
+    Z = floating(Z)
     first = np.full(Z.shape[:-1], -1)  # (m, n)
     position = np.zeros_like(Z)  # of each leader when it became one
     gap = np.full(len(Z), np.inf)

@@ -27,7 +27,8 @@ from softgeom.bottleneck.problem import FEW, Problem, make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.exact import closest_pairs, split
 from softgeom.bottleneck.scaling import Scaled, in_units
-from softgeom.bottleneck.searching.ascent import of_like_size, polyak_ascent
+from softgeom.bottleneck.searching.ascent import of_like_size
+from softgeom.bottleneck.searching.polyak import polyak_ascent
 from softgeom.bottleneck.verdict_table import count_verdicts
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import run_blocks

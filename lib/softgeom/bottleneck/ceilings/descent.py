@@ -44,7 +44,7 @@ ON_SPHERE = 1 - 2e-6  # a point beyond this share of the radius lies on the sphe
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class Domain:
     """Where z may lie: a box, whose bounds may be infinite, or the ball of a radius."""
 
     low: Singles
@@ -93,8 +93,8 @@ class Program:
 
     W: Singles  # (C, d), effective rows
     b: Singles  # (C,)
-    region: Region
-    judged: Region
+    region: Domain
+    judged: Domain
 
     def losses(self, Z: Singles, means: Singles, shifts: Floats) -> tuple[Floats, Singles]:
         """``LSE(W z + b) - p.(W z + b)`` (n,) and its gradients (n, d).
@@ -138,14 +138,14 @@ def make_program(layer: SoftmaxLayer, features: FeatureSet) -> Program:
     b = features.effective_bias(layer.W, layer.bias.astype(np.float64)).astype(np.float32)
     if isinstance(features, Unbounded):
         reach = np.full(d, HORIZON, np.float32)
-        return Program(W, b, Region(-endless, endless), Region(-reach, reach))
+        return Program(W, b, Domain(-endless, endless), Domain(-reach, reach))
     shape = features.region(d, has_bias=False)
     if shape.radius is not None:
-        region = Region(-endless, endless, shape.radius)
+        region = Domain(-endless, endless, shape.radius)
     else:
         assert shape.low is not None
         assert shape.high is not None
-        region = Region(*round_inwards(shape.low, shape.high, np.float32))
+        region = Domain(*round_inwards(shape.low, shape.high, np.float32))
     return Program(W, b, region, region)
 
 

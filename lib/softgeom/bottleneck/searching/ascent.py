@@ -3,15 +3,10 @@ rivals.
 
 The margin ``m_t(z) = min_{i != t} (w'_t - w'_i).z + b'_t - b'_i`` is concave. One look at all
 rivals (look.py) costs as much per class as thousands of steps against a few, so each class climbs
-against its k strongest rivals only:
-
-    p = softmax(rival logits / temperature),   g = w'_t - sum_i p_i w'_i,
-    z <- project(z + (target - m) g / ||g||^2),
-
-a Polyak step on the smoothed margin, and then looks at everybody once; rivals that turn out
-stronger join its working set. The first candidate is the far point of the region in the direction
-from the mean row to the class's own: in most layers that settles nearly everything in the first
-look, hence at the cost of one ``W @ W.T``.
+against its k strongest rivals only (polyak.py), and then looks at everybody once; rivals that turn
+out stronger join its working set. The first candidate is the far point of the region in the
+direction from the mean row to the class's own: in most layers that settles nearly everything in
+the first look, hence at the cost of one ``W @ W.T``.
 """
 
 from __future__ import annotations
@@ -19,20 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from softgeom.arrays import Floats, Ints, Singles
 from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.searching.device import Device
 from softgeom.bottleneck.searching.look import Look, look
-
-if TYPE_CHECKING:
-    from softgeom.bottleneck.searching.device import Device
+from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
 ROUNDS, STEPS = 8, 20  # climbs of one class; steps of its first, each later one has twice as many
-TEMPERATURE = 0.05  # of the smoothed margin, relative to the spread of the rivals' logits
 GROUP_BYTES = 2**20  # working sets climbed together: small enough for the second-level cache
 
 
@@ -138,26 +131,3 @@ def _ascend(
     A = problem.rows(index) - problem.rows(classes)[:, None]
     c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
     return polyak_ascent(np, A, c, Z, problem.project, steps)
-
-
-def polyak_ascent(
-    xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int
-) -> tuple[Any, Any]:
-    """Polyak steps of g classes at once, in the arrays of ``xp`` (NumPy or PyTorch), from Z (g, D):
-    the best point of each, projected to the region, and the lead of its best rival there, negative
-    where the class wins. A (g, k, D) and c (g, k), float32, are the rows and biases of each class's
-    rivals minus its own.
-    """
-    best, best_lead = Z + 0, xp.full_like(Z[:, 0], float("inf"))
-    for _ in range(steps):
-        lead = xp.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
-        worst = xp.amax(lead, 1)
-        better = worst < best_lead
-        best_lead[better], best[better] = worst[better], Z[better]
-        target = (worst - lead.sum(1) / lead.shape[1]).clip(1e-12) * TEMPERATURE
-        p = xp.exp((lead - worst[:, None]) / target[:, None])
-        p /= p.sum(1)[:, None]
-        g = xp.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
-        step = (worst.clip(0) + target) / xp.einsum("gd,gd->g", g, g).clip(1e-30)
-        Z = project(Z - step[:, None] * g)
-    return best, best_lead

@@ -23,8 +23,8 @@ import numpy as np
 
 from softgeom.arrays import Array, Ints
 from softgeom.bottleneck.problem import BLOCK_BYTES, Problem
-from softgeom.bottleneck.searching.ascent import polyak_ascent
 from softgeom.bottleneck.searching.look import Look
+from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 SINGLE = ("cpu", "cuda")  # kinds of devices whose single precision is IEEE's
 
@@ -92,7 +92,7 @@ class Device:
         return found[:, :-1], found[:, -1]
 
     def _put(self, array: Array) -> Any:
-        return self.torch.from_numpy(np.ascontiguousarray(array)).to(self.place)
+        return self.torch.from_numpy(np.require(array, requirements="CW")).to(self.place)
 
     def _get(self, tensor: Any) -> Array:
         """Waits for the device: once a look, once a climb."""

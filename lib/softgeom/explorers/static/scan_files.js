@@ -207,7 +207,10 @@ const asStored = ({ raw, kind }) => ({ dtype: `<${kind}`, bytes: bytesOf(raw) })
 /** Names in the file itself, GGUF's vocabulary, an array `tokens` of strings or PP-OCR's list; null when there is none that fits. */
 export async function storedTokens(arrays, classes) {
   if (arrays.names?.length === classes) return arrays.names;
-  if (arrays.lines) return fitNames(linesOf(arrays.lines), classes);
+  if (arrays.lines) {
+    const lines = linesOf(arrays.lines); // PP-OCR's list: its networks have their blank first
+    return fitNames(lines, classes, lines.length < classes ? "first" : "");
+  }
   const array = arrays.find((one) => one.name === "tokens" && /^[<|]?[US]\d+$/.test(one.dtype) && one.shape.length === 1 && one.shape[0] === classes);
   if (!array) return null;
   const bytes = await array.read();
@@ -219,8 +222,8 @@ export async function storedTokens(arrays, classes) {
   });
 }
 
-/** Names from a file, one a line or a JSON list. */
-export function parseLabels(content, classes, fileName) {
+/** Names from a file, one a line or a JSON list; `blank` says how a shorter list is meant: "first", "last", "none", or "". */
+export function parseLabels(content, classes, fileName, blank = "") {
   let names;
   try {
     names = JSON.parse(content);
@@ -228,22 +231,23 @@ export function parseLabels(content, classes, fileName) {
     names = null;
   }
   if (!Array.isArray(names) || names.some((name) => typeof name !== "string")) names = linesOf(content);
-  const fitted = fitNames(names, classes);
+  const fitted = fitNames(names, classes, blank);
   if (fitted) return fitted;
-  const missing = classes - names.length;
-  const why = missing < 0 ? `, ${-missing} too many` : `, and a blank before and one or two spaces behind them do not make up for ${missing}`;
-  throw new Error(`${fileName} has ${names.length} names for ${classes} classes${why}: give the model's own list.`);
+  const not = blank ? `, not a blank ${blank}` : "";
+  throw new Error(`${fileName} has ${names.length} names for ${classes} classes${not}: give the model's own list, or say where the blank is that the list lacks.`);
 }
 
 /** Lines end with line feeds only: some dictionaries hold other line separators as entries. */
 const linesOf = (text) => (text ? text.replace(/\n$/, "").split("\n").map((line) => line.replace(/\r$/, "")) : []);
 
-/** The names of all classes, or null where their number does not fit; a list up to three short belongs to a network that reads text lines, as softgeom scan has it. */
-function fitNames(names, classes) {
+/** The names of all classes, or null where a list of another length is not meant so; the layouts are those of softgeom scan --blank. */
+function fitNames(names, classes, blank) {
   const missing = classes - names.length;
-  if (missing === 0) return names;
-  const blank = /^[^\p{L}\p{N}]*(ctc[^\p{L}\p{N}]*)?(blank|blk)[^\p{L}\p{N}]*$/iu;
-  const [ownFirst, ownLast] = [names[0], names.at(-1)].map((name) => blank.test(name));
-  if (ownFirst) return missing === 1 || missing === 2 ? [...names, ...Array(missing).fill(" ")] : null;
-  return names.length && missing > 0 && missing <= 3 && !ownLast ? ["<blank>", ...names, ...Array(missing - 1).fill(" ")] : null;
+  if (!blank) return missing === 0 ? names : null;
+  if (blank === "none") return Array.from({ length: classes }, (_, t) => names[t] ?? `<unused ${t}>`);
+  const itself = /^[^\p{L}\p{N}]*(ctc[^\p{L}\p{N}]*)?(blank|blk)[^\p{L}\p{N}]*$/iu;
+  const [ownFirst, ownLast] = [names[0], names.at(-1)].map((name) => name !== undefined && itself.test(name));
+  if (blank === "last") return missing === (ownLast ? 0 : 1) && !ownFirst ? [...names, ...(ownLast ? [] : ["<blank>"])] : null;
+  const spaces = ownFirst ? missing : missing - 1;
+  return spaces >= 0 && spaces <= 2 && !ownLast ? [...(ownFirst ? [] : ["<blank>"]), ...names, ...Array(spaces).fill(" ")] : null;
 }

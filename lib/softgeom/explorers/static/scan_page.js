@@ -138,7 +138,7 @@ export function scanPage(code, example, called) {
       at("working").hidden = false;
       at("cancel").focus();
       const choice = { weight: at("weight").value, bias: at("bias").value || null, transposed: at("transposed").checked };
-      worker.postMessage({ ask: "scan", choice, set, labels: at("labels").files[0] ?? null, file: file.name });
+      worker.postMessage({ ask: "scan", choice, set, labels: at("labels").files[0] ?? null, blank: at("blank").value, file: file.name });
     } catch (error) {
       complain(error.message);
     }

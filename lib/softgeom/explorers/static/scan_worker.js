@@ -19,10 +19,10 @@ export const answers = {
     return { kind: "opened", file: file.name, choices: candidates(arrays, file.name) };
   },
 
-  async scan({ choice, set: asked, labels, file }) {
+  async scan({ choice, set: asked, labels, blank, file }) {
     const read = await readLayer(arrays, choice);
     const set = asked.kind === "norm" ? await ellipsoid(asked, read.d) : asked;
-    const tokens = labels ? parseLabels(await labels.text(), read.classes, labels.name) : await storedTokens(arrays, read.classes);
+    const tokens = labels ? parseLabels(await labels.text(), read.classes, labels.name, blank) : await storedTokens(arrays, read.classes);
     const make = set.kind === "ellipsoid" ? makeNormLayer : makeScanLayer;
     const layer = make(read.W, read.b, read.classes, read.d, set);
     const begun = performance.now();

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compendium import book, rounding
-from compendium.rounding import same
+from compendium import book, tolerance
+from compendium.tolerance import same
 
 
 @given(st.floats(-1e12, 1e12), st.floats(-0.9e-6, 0.9e-6))
@@ -46,22 +46,22 @@ def test_a_finding_is_the_same_when_its_evidence_is_however_its_digits_are_cut()
         return json.dumps({"claims": [{"evidence": {"gain": value}, "says": says}]})
 
     first = record(0.012349, "gain 1.23%")
-    assert rounding.same_record(first, record(0.012351, "gain 1.24%"), 3e-5)
-    assert not rounding.same_record(first, record(0.0134, "gain 1.34%"), 3e-5)
-    assert not rounding.same_record(first, record(0.012349, "loss 1.23%"), 3e-5)
+    assert tolerance.same_record(first, record(0.012351, "gain 1.24%"), 3e-5)
+    assert not tolerance.same_record(first, record(0.0134, "gain 1.34%"), 3e-5)
+    assert not tolerance.same_record(first, record(0.012349, "loss 1.23%"), 3e-5)
 
 
 def test_a_notebook_says_how_large_its_noise_is_and_what_is_damaged_is_replaced(tmp_path):
     tables, records = ["x\n1.7e-07\n", "x\n4.2e-07\n"], ['{"a": "1.7e-07"}', '{"a": "4.2e-07"}']
     for path, (old, new) in ((tmp_path / "a.csv", tables), (tmp_path / "a.json", records)):
         path.write_text(old)
-        rounding.write(path, new, 1e-6)
+        tolerance.write(path, new, 1e-6)
         assert path.read_text() == old
-        rounding.write(path, new)
+        tolerance.write(path, new)
         assert path.read_text() == new
     for name in ("a.csv", "a.json"):
         (tmp_path / name).write_text("{" if name == "a.json" else "")
-        rounding.write(tmp_path / name, '{"a": 1}')
+        tolerance.write(tmp_path / name, '{"a": 1}')
         assert (tmp_path / name).read_text() == '{"a": 1}'
 
 
