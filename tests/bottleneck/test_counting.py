@@ -149,12 +149,8 @@ def test_numbers_are_the_coefficients_of_the_rising_factorial(n):
         coefficients = [i * a + b for a, b in pairs]
     assert [unsigned_stirling(n, m) for m in range(n + 1)] == coefficients
     assert stirling_polynomial_sum(n, range(2 * n)) == math.factorial(n)
-
-
-def test_sums_over_no_orders_and_one_term():
-    assert stirling_polynomial_sum(5, []) == 0
-    assert stirling_polynomial_sum(5, [5, 6]) == 0
-    assert log_stirling_tail(7, 7) == 0.0
+    assert stirling_polynomial_sum(n, []) == stirling_polynomial_sum(n, [n, n + 1]) == 0
+    assert log_stirling_tail(n, n) == 0.0
 
 
 @pytest.mark.parametrize("step", [1, 2])
@@ -167,16 +163,7 @@ def test_logarithm_of_the_tail_agrees_with_the_integers(n, k, step):
     assert log_stirling_tail(n, n - k, step) == pytest.approx(exact, rel=1e-12)
 
 
-def test_tail_is_the_chance_of_many_cycles():
-    """The cycles of a random permutation are coins of success 1 / i (Feller's coupling)."""
-    n, m = 40, 6
-    distribution = np.array([1.0])
-    for i in range(1, n + 1):
-        distribution = np.convolve(distribution, [1 - 1 / i, 1 / i])
-    chance = math.exp(log_stirling_tail(n, m) - math.lgamma(n + 1))
-    assert chance == pytest.approx(distribution[m:].sum(), rel=1e-12)
-
-
+OCTANTS = [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)]
 GENERIC = [[1, 2], [3, -1], [-2, 5], [-4, -4]]
 
 
@@ -189,18 +176,13 @@ GENERIC = [[1, 2], [3, -1], [-2, 5], [-4, -4]]
         ([(1, 0, 0), (0, 1, 0), (1, 1, 0)], 6),  # through one point
         ([(1, 0, 0), (0, 1, 0), (1, 1, -1)], 7),  # a triangle
         ([(1, 0, 0), (0, 1, 0), (1, 1, -1), (1, 0, -5)], 10),
+        (OCTANTS, 8),
+        ([*OCTANTS, (1, 1, 1, -1)], 15),  # all but the octant of negatives are cut
     ],
 )
-def test_lines_of_the_plane(lines, regions):
+def test_lines_of_the_plane_and_planes_of_space(lines, regions):
     assert count_arrangement_regions(lines) == regions
-    assert len(visit_regions(lines, 2)) == regions
-
-
-def test_coordinate_planes_and_a_slanted_one_in_space():
-    octants = [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)]
-    assert count_arrangement_regions(octants) == 8
-    # all but the octant of negatives are cut
-    assert count_arrangement_regions([*octants, (1, 1, 1, -1)]) == 15
+    assert len(visit_regions(lines, len(lines[0]) - 1 if lines else 2)) == regions
 
 
 @settings(max_examples=60)

@@ -80,13 +80,6 @@ def test_two_optimisers_agree(target, d, bias, rng):
     assert reached == pytest.approx(fit.divergence, abs=1e-6)
 
 
-def test_alternating_bounds_never_ascend(target, rng):
-    X, W = 10 * rng.normal(size=(6, 2)), 10 * rng.normal(size=(5, 2))
-    fit = replace(fit_low_rank(target, 2, True, rng=rng, starts=1), X=X, W=W, b=np.zeros(5))
-    values = [descend_by_bounds(target, fit, True, steps).cross_entropy for steps in range(30)]
-    assert np.all(np.diff(values) < 0)
-
-
 def test_one_step_lands_where_the_bound_is_tight():
     """Even odds of two classes have the largest curvature: a step in X is Newton's."""
     P = np.array([[0.55, 0.45], [0.4, 0.6]])

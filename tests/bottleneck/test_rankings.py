@@ -10,6 +10,8 @@ import pytest
 from definition import exact_logits, integer_layer
 from scipy.optimize import linprog
 
+from softgeom.bottleneck.asking.ask import ask, ask_rankings
+from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.counting.rankings import (
     RankingVerdict,
     decide_ranking,
@@ -18,7 +20,7 @@ from softgeom.bottleneck.counting.rankings import (
     rank_classes,
 )
 from softgeom.bottleneck.counting.regions import count_regions
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
 
@@ -37,17 +39,13 @@ def test_the_example_and_witnesses_rank_the_classes_as_said():
     """Probabilities (.2, .4, .1, .3) give the permutation 3142, and class 2 is the argmax."""
     ranking = rank_classes([0.2, 0.4, 0.1, 0.3])
     assert [c + 1 for c in ranking] == [3, 1, 4, 2]
-    assert ranking[-1] == np.argmax([0.2, 0.4, 0.1, 0.3])
+    for scores in ([1.0, 1.0], [1.0, math.nan]):
+        with pytest.raises(ValueError, match="do not rank strictly"):
+            rank_classes(scores)
     W, b = integer_layer(6, 3, bias=True)
     assert b is not None
     for ranking, x in feasible_rankings(W, b).items():
         assert rank_classes(exact_logits(SoftmaxLayer(W, b), x)) == ranking
-
-
-@pytest.mark.parametrize("scores", [[1.0, 1.0], [1.0, math.nan]])
-def test_ties_have_no_ranking(scores):
-    with pytest.raises(ValueError, match="do not rank strictly"):
-        rank_classes(scores)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,9 @@ def test_special_positions_never_realise_more(seed, bias):
     assert len(realised) <= (count_regions(4, dimension, counts) if dimension else 24)
 
 
-def test_square_corners_and_equal_classes():
+def test_one_class_square_corners_and_equal_classes():
+    assert decide_ranking((0,), [[3, 4]]).verify([[3, 4]])
+    assert list(feasible_rankings([[3, 4]])) == [(0,)]
     assert len(feasible_rankings(SQUARE)) == 8
     assert len(feasible_rankings(SQUARE, [3, 7, 11, 100])) == 16
     assert effective_shape(SQUARE) == (2, False)  # so the formula says 12
@@ -155,8 +155,38 @@ def test_bad_input_gets_one_sentence(ranking, W, message):
         decide_ranking(ranking, W)
 
 
-def test_one_class_has_one_ranking():
-    verdict = decide_ranking((0,), [[3, 4]])
-    assert verdict.verify([[3, 4]])
-    assert verdict.x == (0, 0)
-    assert list(feasible_rankings([[3, 4]])) == [(0,)]
+def test_pairs_are_those_that_some_direction_of_the_plane_shows():
+    """Between directions of ties nothing changes: their middles show every ranking."""
+    W = np.random.default_rng(4).normal(size=(7, 2))
+    edges = np.array([W[i] - W[j] for i, j in itertools.permutations(range(7), 2)])
+    ties = np.sort(np.arctan2(edges[:, 0], -edges[:, 1]))
+    middles = (ties + np.append(ties[1:], ties[0] + 2 * np.pi)) / 2
+    Y = np.stack([np.cos(middles), np.sin(middles)], axis=1) @ W.T
+    seen = {tuple(row) for row in np.argsort(-Y, axis=1)[:, :2].tolist()}
+    pairs = list(itertools.permutations(range(7), 2))
+    found = ask_rankings(SoftmaxLayer(W), pairs, features=Ball(1.0))
+    answers = zip(pairs, found.answers, strict=True)
+    assert {pair for pair, answer in answers if answer.verdict == "possible"} == seen
+    assert found.verify()
+
+
+def test_among_themselves_up_to_d_plus_one_classes_take_every_order():
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 3):
+        layer = SoftmaxLayer(rng.normal(size=(d + 2, d)))
+        for k in (d + 1, d + 2):
+            orders = [Order([[t] for t in p]) for p in itertools.permutations(range(k))]
+            found = ask(layer, orders, features=Unbounded())
+            assert (found.counts["possible"] == len(orders)) == (k == d + 1)
+
+
+def test_a_ranking_says_more_than_the_order_of_its_classes():
+    layer = SoftmaxLayer(
+        [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], tokens=["e", "w", "n", "s"]
+    )
+    assert ask_rankings(layer, [["e", "w"]])[0].verdict == "impossible"
+    assert ask(layer, [Order([[0], [1]])])[0].verdict == "possible"
+    assert ask_rankings(layer, [["e", "n"]])[0].verdict == "possible"
+    for ranking, message in (([], "no class is named"), ([0, 1, 2, 0], "duplicate: 0")):
+        with pytest.raises(ValueError, match=f"a ranking: .*{message}"):
+            ask_rankings(SoftmaxLayer(np.eye(3)), [ranking])

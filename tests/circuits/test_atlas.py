@@ -10,12 +10,18 @@ import torch
 from softgeom.circuits import (
     composition_scores,
     copying_scores,
+    explained_by_token,
+    find_triggers,
     fold_norms,
     head_scores,
     ov_circuit,
+    promotion,
+    purity,
+    purity_by_chance,
     qk_circuit,
     repeated_tokens,
     run,
+    share_of_detectors,
     token_ov_circuit,
 )
 
@@ -48,32 +54,6 @@ def test_scores_are_means_over_the_patterns(anatomy):
     assert table["even"].iloc[0] == pytest.approx(sum(1 / (i + 1) for i in range(6, 11)) / 5)
 
 
-def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_told_apart(anatomy):
-    """Two hand-made heads: one scores by distance alone, one matches tokens."""
-    block, V = anatomy.blocks[0], 9
-    H, D, K = block.W_Q.shape
-    one_hot = torch.eye(D, dtype=torch.float64)[:V] * 5
-    W_Q, W_K = torch.zeros(2, H, D, K, dtype=torch.float64)
-    b_Q, b_K = torch.zeros(2, H, K, dtype=torch.float64)
-    # Head 0: the key of position j turned by j, a query turned one step less, so that their angle
-    # is zero at j = i - 1.
-    b_K[0, 0], b_Q[0, :2] = 20.0, torch.tensor([math.cos(-1.0), math.sin(-1.0)]) * 20
-    # Head 1: tokens matched in the slowest pairs of coordinates, which hardly turn.
-    W_Q[1, :V, K - 2 :] = W_K[1, :V, K - 2 :] = torch.stack(
-        [torch.tensor([math.cos(a), math.sin(a)]) for a in 2 * math.pi * torch.arange(V) / V]
-    ).double() * 20  # fmt: skip
-    made = replace(
-        anatomy, W_E=one_hot, W_U=one_hot, b_U=one_hot.new_zeros(V), rotary_base=1e9,
-        blocks=(replace(block, W_Q=W_Q, W_K=W_K, b_Q=b_Q, b_K=b_K,
-        ln1=replace(block.ln1, gamma=one_hot.new_ones(D), beta=one_hot.new_zeros(D))),),
-    )  # fmt: skip
-    tokens = repeated_tokens(V, 2, 6, torch.Generator().manual_seed(0))
-    table = head_scores(made, tokens, 6)
-    assert table.loc[0, "previous"] > 0.9
-    # the token itself takes the other half
-    assert table.loc[1, "duplicate"] > 0.3 > 10 * table.loc[1, "induction"]
-
-
 def test_copying_is_that_of_the_factored_matrix(anatomy):
     with pytest.raises(ValueError, match="not a text of 5 and its repetition"):
         head_scores(anatomy, torch.arange(11)[None], 5)
@@ -100,3 +80,66 @@ def test_composition_is_that_of_the_large_matrices(anatomy):
             expected = (W_OV @ X).norm() / (W_OV.norm() * X.norm())
             assert math.isclose(scores[reader][0, h1, L - 1, h2], expected, rel_tol=1e-9), reader
     assert not scores["keys"][L - 1].any()  # nobody comes after the last block
+
+
+@pytest.fixture(scope="module")
+def corpus(anatomy):
+    return torch.randint(len(anatomy.W_E), (7, 9), generator=torch.Generator().manual_seed(4))
+
+
+def test_chunks_find_what_one_pass_finds(anatomy, corpus):
+    found = find_triggers(anatomy, corpus, 5, chunk=2)
+    for depth, layer in enumerate(run(anatomy, corpus).layers):
+        fired = layer.mlp_post.flatten(0, 1)  # (63, F)
+        largest, values = fired.abs().topk(5, dim=0).values.T, found.values[depth]
+        torch.testing.assert_close(values.abs(), largest, rtol=1e-9, atol=1e-12)
+        at = fired.T.gather(1, found.positions[depth])
+        torch.testing.assert_close(values, at, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="63 positions cannot hold 64 triggers"):
+        find_triggers(anatomy, corpus, 64)
+
+
+def test_purity_counts_the_commonest_token():
+    assert purity(torch.tensor([[1, 2, 1, 1], [3, 4, 5, 6]])).tolist() == [0.75, 0.25]
+    chance = purity_by_chance(torch.tensor([0, 1]), 1, 10, torch.Generator().manual_seed(0))
+    assert chance.tolist() == [1.0] * 10
+
+
+def test_promotion_is_the_gain_in_standard_deviations_of_the_vocabulary(anatomy, corpus):
+    folded, found = fold_norms(anatomy), find_triggers(anatomy, corpus, 3)
+    following = corpus.flatten().roll(-1)
+    score = promotion(folded, found, following)
+    block, neuron = folded.blocks[1], 2
+    gains = folded.W_U @ block.W_out[neuron]
+    z = (gains - gains.mean()) / gains.std(correction=0)
+    expected = (z[following[found.positions[1, neuron]]] * found.values[1, neuron].sign()).mean()
+    assert math.isclose(score[1, neuron], expected, rel_tol=1e-9)
+    with pytest.raises(ValueError, match="use fold_norms first"):
+        promotion(anatomy, found, following)
+
+
+def test_a_value_that_answers_its_key_beats_the_null(anatomy, corpus):
+    """Value rows made of what follows the triggers: promoted by their own keys, not by others'."""
+    folded, found = fold_norms(anatomy), find_triggers(anatomy, corpus, 1)
+    following = corpus.flatten().roll(-1)
+    centred = folded.W_U - folded.W_U.mean(0)
+    values = centred[following[found.positions[..., 0]]] * found.values.sign()  # (L, F, d)
+    blocks = [replace(block, W_out=W) for block, W in zip(folded.blocks, values, strict=True)]
+    made = replace(folded, blocks=tuple(blocks))
+    own = promotion(made, found, following)
+    null = promotion(made, found, following, torch.Generator().manual_seed(0))
+    assert own.mean() > 2 * null.mean()
+    assert (own > 0).all()
+
+
+def test_a_neuron_that_detects_a_token_is_explained_and_noise_is_not():
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(0, 5, (400,), generator=generator)
+    noise = torch.randn(400, 3, generator=generator, dtype=torch.float64)
+    detector = (tokens == 2).double()[:, None] + 0.1 * noise[:, :1]
+    half = torch.arange(400) < 200
+    explained = explained_by_token(torch.cat([detector, noise], 1), tokens, half)
+    assert explained[0] > 0.9
+    assert explained[1:].max() < 0.1
+    share, _ = share_of_detectors(torch.cat([detector, noise], 1), tokens, half, generator)
+    assert share == 0.25

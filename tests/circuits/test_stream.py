@@ -4,12 +4,15 @@ import pytest
 import torch
 
 from softgeom.circuits import (
+    decisions,
     fold_norms,
     lens_by_depth,
     logit_lens,
     logit_shares,
+    p_of_draws,
     run,
     shares_above_average,
+    token_log_probabilities,
     writers,
 )
 
@@ -34,19 +37,13 @@ def test_the_shares_of_a_folded_model_sum_to_every_logit(anatomy, tokens, error)
         logit_shares(anatomy, run(anatomy, tokens))
 
 
-def test_the_lens_ends_with_the_model(anatomy, tokens, error):
-    internals = run(anatomy, tokens)
-    lens = logit_lens(anatomy, internals)
-    assert lens.shape[0] == len(anatomy.blocks) + 1
-    assert error(lens[-1], internals.logits) < 1e-10
-    first = anatomy.ln_final(anatomy.W_E[tokens]) @ anatomy.W_U.T
-    assert error(lens[0], first) < 1e-10
-    assert not torch.allclose(lens[0], lens[-1])
-
-
-def test_the_lens_by_depth_sums_up_the_lens(anatomy, tokens):
+def test_the_lens_ends_with_the_model_and_its_table_sums_it_up(anatomy, tokens, error):
     table, internals = lens_by_depth(anatomy, tokens), run(anatomy, tokens[:, :-1])
-    lens, following = logit_lens(anatomy, internals).flatten(1, 2), tokens[:, 1:].flatten()
+    lens, following = logit_lens(anatomy, internals), tokens[:, 1:].flatten()
+    first = anatomy.ln_final(anatomy.W_E[tokens[:, :-1]]) @ anatomy.W_U.T
+    assert error(lens[0], first) < 1e-10
+    assert error(lens[-1], internals.logits) < 1e-10
+    lens = lens.flatten(1, 2)
     for depth, logits in enumerate(lens):
         row = table.loc[depth]
         p = logits.log_softmax(-1).gather(-1, following[:, None])[:, 0]
@@ -57,3 +54,49 @@ def test_the_lens_by_depth_sums_up_the_lens(anatomy, tokens):
         assert row["rank"] == float(ranks.double().median())
         assert row["agrees"] == float((order[:, 0] == lens[-1].argmax(-1)).double().mean())
     assert table["agrees"].iloc[-1] == 1
+
+
+def test_one_pass_and_one_pass_per_prefix_agree(anatomy, tokens, error):
+    """So a token that comes later changes nothing."""
+    at_once = token_log_probabilities(run(anatomy, tokens).logits, tokens)
+    for length in range(1, tokens.shape[1]):
+        p = run(anatomy, tokens[:, :length]).logits[:, -1].log_softmax(-1)
+        alone = p.gather(-1, tokens[:, length : length + 1])[:, 0]
+        assert error(alone, at_once[:, length - 1]) < 1e-10
+
+
+def test_the_margin_is_the_distance_at_which_the_decision_changes(anatomy, tokens):
+    states = run(anatomy, tokens).final_state
+    found = decisions(states, anatomy.W_U)
+    normal = anatomy.W_U[found.rival] - anatomy.W_U[found.winner]
+    direction = normal / normal.norm(dim=-1, keepdim=True)
+    for factor, same in ((0.999, True), (1.001, False)):
+        moved = states + factor * found.margin[..., None] * direction
+        assert ((moved @ anatomy.W_U.T).argmax(-1) == found.winner).all() == same
+    # No other direction of that length changes it.
+    generator = torch.Generator().manual_seed(0)
+    other = torch.randn(states.shape, generator=generator, dtype=torch.float64)
+    moved = states + 0.999 * found.margin[..., None] * other / other.norm(dim=-1, keepdim=True)
+    assert ((moved @ anatomy.W_U.T).argmax(-1) == found.winner).all()
+
+
+def test_the_nearest_boundary_need_not_be_the_runner_ups():
+    W = torch.tensor([[1.0, 0.0], [0.9, 0.0], [0.0, 2.0]], dtype=torch.float64)
+    found = decisions(torch.tensor([[1.0, 0.4]], dtype=torch.float64), W)
+    # Gaps 0.1 and 0.2; the rivals' normals are 0.1 and sqrt(5) long, so the third token is nearer.
+    assert (int(found.winner), int(found.runner_up), int(found.rival)) == (0, 1, 2)
+    assert float(found.margin) == pytest.approx(0.2 / 5**0.5)
+
+
+def test_a_bias_moves_the_boundary_and_an_equal_row_is_none():
+    W = torch.tensor([[1.0], [1.0], [-1.0]])
+    found = decisions(torch.tensor([[1.0]]), W, torch.tensor([0.5, 0.0, 0.5]))
+    assert float(found.margin) == pytest.approx(1)
+    assert int(found.rival) == 2
+
+
+def test_draws_from_the_softmax_pass_and_others_do_not():
+    p = torch.tensor([0.5, 0.3, 0.15, 0.05, 1e-9])
+    assert p_of_draws(torch.tensor([50, 30, 15, 5, 0]), p) > 0.9
+    assert p_of_draws(torch.tensor([30, 50, 15, 5, 0]), p) < 1e-3
+    assert p_of_draws(torch.tensor([3, 0, 0, 0, 0]), torch.tensor([1.0, 0, 0, 0, 0])) == 1

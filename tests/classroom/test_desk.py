@@ -67,12 +67,6 @@ def test_hints_come_one_at_a_time_and_end(name):
     assert "solution" in classroom.hint(name, 0).text
 
 
-def test_each_lesson_has_its_exercises():
-    for module in classroom.LESSONS.values():
-        assert 4 <= len(module.EXERCISES) <= 6
-        assert module.PREDICTIONS
-
-
 @pytest.mark.parametrize("ask", [classroom.check, classroom.reveal])
 def test_unknown_names_list_the_known_ones(ask):
     with pytest.raises(ValueError, match="the lessons are rankings, winning"):

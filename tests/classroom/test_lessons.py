@@ -2,15 +2,20 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 from enumeration import enumerate_verdicts
+from hypothesis import given
+from hypothesis import strategies as st
 
-from classroom import folding, leaders, masks, pairs, rankings, winning
-from softgeom.bottleneck import scan
+from classroom import folding, leaders, masks, pairs, rankings, reading, trusting, winning
+from classroom.reading import ReadingError
+from softgeom.bottleneck import Box, SoftmaxLayer, Unbounded, scan
+from softgeom.bottleneck.ceilings import ceilings
+from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.hardmax.dynamics import attention, trajectory
-from softgeom.layer import SoftmaxLayer, Unbounded
 from softgeom.margins.scalar import critical_points
 
 
@@ -94,3 +99,88 @@ def test_what_the_answers_say_is_true():
     assert max(folding.attention_moments(x, folding.PAIR, 1.0).variance) == pytest.approx(1.0)
     corners = 2 * math.sqrt(2 * math.pi * math.log(100))
     assert len(winning.winners(winning.CROWD)) == pytest.approx(corners, abs=2)
+
+
+def test_the_library_agrees_that_d_never_wins_up_to_the_largest_bias():
+    assert scan(trusting.LAYER, [3], features=Unbounded()).counts["unargmaxable"] == 1
+    biases = [float(trusting.BIASES[name]) for name in "ABC"]
+    for change, wins in ((-1e-6, False), (1e-6, True)):
+        layer = SoftmaxLayer(trusting.LAYER.W, [*biases, float(trusting.largest_bias()) + change])
+        assert scan(layer, [3], features=Unbounded()).counts["argmaxable"] == wins
+
+
+def test_the_printed_weights_prove_it_on_the_largest_box_and_on_no_larger():
+    """On a corner of the box the misses add up."""
+    u, v = trusting.residual(trusting.printed_weights())
+    for L, proven in ((trusting.largest_box(), True), (trusting.largest_box() + 1, False)):
+        most = max(float(u) * x + float(v) * y for x in (-L, L) for y in (-L, L))
+        assert (most - float(trusting.GAP) <= 1e-12) == proven
+    layer = SoftmaxLayer(trusting.LAYER.W, [0.5, 0.5, 0.5, 0.0])
+    assert scan(layer, [3], features=Box(25.0)).table["verdict"].iloc[0] == "unargmaxable"
+
+
+@given(st.fractions(0, 1, max_denominator=97), st.fractions(0, 1, max_denominator=97))
+def test_flaw_is_none_exactly_for_the_one_proof_of_three_captors(a, b):
+    weights = {"A": a, "B": b, "C": 1 - a - b}
+    assert (trusting.flaw(weights) is None) == (weights == trusting.exact_weights())
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("1/3", "yours are 1"),
+        (["1/3", "1/3", "a third"], "is none"),
+        (["1/0", "1/3", "1/3"], "divides by zero"),
+        ([True, 0, 0], "a truth value"),
+        ([float("nan"), 0, 0], "is none"),
+        (["1" * 80, 0, 0], "too long"),
+        ([10**9, 0, 0], "none beyond a million"),
+    ],
+)
+def test_what_is_no_fraction_gets_a_sentence(answer, says):
+    with pytest.raises(ReadingError, match=says):
+        reading.fractions(3, "the weights")(answer)
+
+
+FOUR = np.array([[0.0, 4.0], [-4.0, -2.0], [4.0, -2.0], [0.0, 1.0]])
+
+
+@pytest.fixture
+def solution(repository):
+    """`solution(n)`: the text of solution n, its minus signs as Python's."""
+    text = (repository / "notebooks" / "lessons" / "PAPER_SOLUTIONS.md").read_text(encoding="utf-8")
+    parts = re.split(r"\*\*(\d)\.\*\*", text.replace("−", "-"))
+    return lambda n: " ".join(parts[parts.index(str(n)) + 1].split())
+
+
+def _d_never_wins(W, b=None):
+    return scan(SoftmaxLayer(W, b), features=Unbounded()).table.verdict[3] == "unargmaxable"
+
+
+def test_the_sheet_states_classes_and_scores(repository, solution):
+    text = (repository / "notebooks" / "lessons" / "PAPER.md").read_text(encoding="utf-8")
+    rows = re.findall(r"[A-D] = \((\S+), (\S+)\)", text.replace("−", "-"))
+    assert np.array_equal(np.array(rows[:4], float), FOUR)
+    for x in ((1, 0), (0, 1), (-1, 1), (0, -1)):
+        assert ", ".join(f"{score:g}" for score in FOUR @ x) in solution(1)
+
+
+def test_class_d_never_wins_unless_moved_or_given_a_bias(solution):
+    assert _d_never_wins(FOUR)
+    assert np.array_equal(np.array([1 / 2, 1 / 4, 1 / 4]) @ FOUR[:3], FOUR[3])
+    moved = FOUR.copy()
+    moved[3] = 0, -3
+    assert not _d_never_wins(moved)
+    assert ", ".join(f"{score:g}" for score in moved @ (0, -1)) in solution(3)
+    for above, never in ((0, True), (1e-3, False)):
+        assert _d_never_wins(FOUR, b=np.array([0, 0, 0, above])) == never
+
+
+def test_its_ceiling_its_orders_and_both_proofs(solution):
+    bound = ceilings(SoftmaxLayer(FOUR), [3], features=Unbounded(), gap=1e-4).ceiling[0]
+    assert f"{bound:.1%}" in solution(5)
+    regions = count_arrangement_regions(braid_arrangement(FOUR, None))
+    assert f"{regions} sectors: {regions} of 24 orders" in solution(6)
+    wrong = np.array([0.5, 0.1, 0.4]) @ FOUR[:3]
+    assert f"({wrong[0]:g}, {wrong[1]:g})" in solution(7)
+    assert np.array_equal(np.array([1 / 2, 1 / 8, 3 / 8]) @ FOUR[:3], [1, 1])

@@ -33,15 +33,12 @@ LETTERS, ORDER, TOKENS = reading.members("ABC"), reading.order("ABC"), reading.m
         (TOKENS, {1, np.int64(4)}, {1, 4}),
         (TOKENS, 2.0, {2}),
         (TOKENS, np.array([1, 5]), {1, 5}),
+        (lambda rows: MATRIX(rows).tolist(), [[1, 2], (3, 4)], [[1.0, 2.0], [3.0, 4.0]]),
+        (lambda rows: MATRIX(rows).dtype, np.ones((3, 2), dtype=np.int8), np.float64),
     ],
 )
 def test_every_sensible_form_is_read(read, written, value):
     assert read(written) == value
-
-
-def test_arrays_are_read_from_lists_and_arrays():
-    assert MATRIX([[1, 2], (3, 4)]).tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    assert MATRIX(np.ones((3, 2), dtype=np.int8)).dtype == np.float64
 
 
 @pytest.mark.parametrize(
@@ -53,29 +50,22 @@ def test_arrays_are_read_from_lists_and_arrays():
         (NUMBER, float("nan"), "not finite"),
         (NUMBER, 10**400, "not finite"),
         (NUMBER, 1j, "complex"),
-        (NUMBER, np.ones(2), "an array"),
         (COUNT, float("inf"), "whole number"),
         (COUNT, 0, "between 1 and 50"),
-        (COUNT, True, "truth value"),
         (COUNT, 2.5, "this is 2.5"),
         (COUNT, lambda: 3, "a function"),
         (TRUTH, "True", "without quotes"),
         (TRUTH, 1, "True or False"),
         (reading.choice("less", "more"), "equal", "'less', 'more'"),
-        (reading.choice("less", "more"), 3, "'less', 'more'"),
         (MATRIX, "1 2", "numbers only.*a text"),
         (MATRIX, [[1, 2], [3]], "rows of equal length"),
-        (MATRIX, [[1j, 2], [3, 4]], "numbers only"),
         (MATRIX, [[True, False], [False, True]], "numbers only"),
         (MATRIX, {1: 2}, "a dictionary"),
         (MATRIX, [1, 2], r"shape \(2 to 4, 2\).*yours has \(2,\)"),
-        (MATRIX, np.ones((5, 2)), r"yours has \(5, 2\)"),
         (MATRIX, 5, r"yours is a single number"),
         (MATRIX, [[np.nan, 1], [1, 1]], "finite"),
         (MATRIX, [[1e300, 1], [1, 1]], "million"),
         (LETTERS, {"A", "Z"}, "'Z' is none of them"),
-        (LETTERS, ["AB"], "'AB' is none of them"),
-        (LETTERS, [1.0], "1.0 is none of them"),
         (LETTERS, 3, "a number"),
         (LETTERS, [["A"], "B"], "none of them"),
         (ORDER, {"A", "B", "C"}, "no order"),
@@ -83,7 +73,6 @@ def test_arrays_are_read_from_lists_and_arrays():
         (TOKENS, {0, 1}, "a set of numbers.*0 is none of them"),
         (TOKENS, np.int64(0), "; 0 is none of them"),
         (reading.array((2,), "b"), 5, "^b must have"),
-        (TOKENS, "1", "a text"),
         (TOKENS, [True], "True is none of them"),
         (TOKENS, object(), "of type object"),
     ],

@@ -1,7 +1,5 @@
 """The explorers' formulas (JavaScript) against the library's, on random and tied inputs."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -45,7 +43,6 @@ def test_attention_weights_covariances_and_determinants_agree(javascript):
 
 
 def test_the_drawn_curve_is_where_the_function_vanishes_and_preimages_are_counted(javascript):
-    """A circle, all the way round, and the area of its tiles."""
     body = """
     const field = m.sampleField((x) => x[0] * x[0] + x[1] * x[1] - 1, 2);
     const next = (p, k) => p[(k + 1) % p.length];
@@ -59,7 +56,7 @@ def test_the_drawn_curve_is_where_the_function_vanishes_and_preimages_are_counte
     angles = np.sort(np.arctan2(points[:, 1], points[:, 0]))
     assert np.diff(angles, append=angles[0] + 2 * np.pi).max() < 0.1
     assert seen["area"] == pytest.approx(np.pi, rel=2e-3)
-    """x -> x^3 - x in the first coordinate: three preimages near 0, one far out."""
+    # x -> x^3 - x in the first coordinate: three preimages near 0, one far out
     body = """
     const map = ([u, v]) => [u * u * u - u, v];
     return argument.map((e) => m.countPreimages(map, e, [[-2, -2], [2, 2.01]], 56));"""
@@ -93,16 +90,6 @@ def test_the_fold_explorer_s_moments_and_solutions_agree(javascript):
         assert seen["least"] == pytest.approx(explorer.smallest_slope, abs=1e-10)
         folded += len(seen["solutions"]) > 1
     assert folded > 2
-
-
-def test_fold_presets_show_what_their_names_say():
-    seen = {preset["name"]: FoldExplorer(**state(preset)) for preset in examples.FOLD_PRESETS}
-    assert len(seen["A fold: three tokens, one residual"].preimages) == 3
-    assert 0 < seen["Two tokens, about to fold"].smallest_slope <= 0.5
-    assert seen["Negative coupling: never folded"].smallest_slope >= 1
-    whole = seen["A token in the middle"]
-    without = FoldExplorer([x for x in whole.past if x], coupling=whole.coupling)
-    assert without.smallest_slope < whole.smallest_slope < 0
 
 
 def _starts() -> list[dict]:
@@ -156,29 +143,3 @@ def test_warm_layers_agree_and_cool_down_to_hardmax(javascript):
     start = state(examples.HARDMAX_PRESETS[0]) | {"layers": 3}
     cold, hard = HardmaxExplorer(**start, temperature=1e-3), HardmaxExplorer(**start)
     np.testing.assert_allclose(cold.states, hard.states, atol=1e-6)
-
-
-def test_attention_presets_show_what_their_names_say():
-    torn, grid = {}, itertools.product(np.linspace(-2.75, 2.75, 23), repeat=2)
-    places = list(grid)
-    for preset in examples.ATTENTION_PRESETS:
-        explorer = AttentionExplorer(**state(preset))
-        sequences = [np.vstack([explorer.X[:-1], place]) for place in places]
-        blocks = [attention_jacobian_blocks(X, explorer.M, np.eye(2))[-1] for X in sequences]
-        torn[preset["name"]] = min(np.linalg.det(blocks))
-    folding = {"A past that pulls apart", "Two tokens: a fold", "A turned coupling"}
-    assert {name for name, least in torn.items() if least < 0} == folding
-    assert torn["Negative coupling: never torn"] >= 1
-
-
-def test_hardmax_presets_show_what_their_names_say():
-    leaders = {}
-    for preset in examples.HARDMAX_PRESETS:
-        explorer, name = HardmaxExplorer(**state(preset), layers=24), preset["name"]
-        leaders[name] = (np.flatnonzero(explorer.leaders) + 1).tolist()
-        to_itself = (attention(explorer.Z, explorer.A) == np.eye(len(explorer.Z))).all(1)
-        at_start = (np.flatnonzero(to_itself) + 1).tolist()
-        assert (at_start != leaders[name]) == (name == "An emerging leader")
-    assert leaders["Three leaders"] == [1, 2, 3]
-    assert leaders["A square: four leaders"] == [1, 2, 3, 4]
-    assert leaders["A stretched A changes the leaders"] == [1, 3]

@@ -18,6 +18,8 @@ from softgeom.explorers import (
     page,
     scripts,
 )
+from softgeom.explorers.document import document
+from softgeom.hardmax.dynamics import attention
 
 TRIANGLE = [[0, 2], [-2, -1], [2, -1]]
 
@@ -130,6 +132,23 @@ def test_a_page_is_one_file_that_asks_for_nothing(name):
     assert len(text) < 100_000
 
 
+@pytest.mark.parametrize(
+    ("needs", "more"),
+    [
+        ({"scripts": False}, set()),
+        ({}, {"script-src"}),
+        ({"workers": True}, {"script-src", "worker-src"}),
+    ],
+)
+def test_a_page_is_allowed_what_it_needs_and_nothing_else(needs, more):
+    text = document("A < B", "p { margin: 0; }", "<p>text</p>", **needs)
+    policy = re.search('Content-Security-Policy" content="([^"]*)"', text)[1]
+    allowed = {"default-src", "style-src", "img-src"} | more
+    assert {rule.split()[0] for rule in policy.split("; ")} == allowed
+    assert "default-src 'none'" in policy
+    assert "<title>A &lt; B</title>" in text
+
+
 def test_a_page_can_start_elsewhere_and_cannot_be_broken_out_of():
     text = page("softmax", {"W": TRIANGLE, "names": ["</script><b>", "b", "c"]})
     assert "</script><b>" not in text
@@ -157,6 +176,32 @@ def test_joined_modules_share_no_top_level_name(text):
     ]
     assert len(declared) > 5
     assert len(declared) == len(set(declared))
+
+
+def fold(name):
+    return shown(FoldExplorer, examples.FOLD_PRESETS, name)
+
+
+def shown(explorer, presets, name, **more):
+    """An explorer as the preset of that name sets it."""
+    (preset,) = (preset for preset in presets if preset["name"] == name)
+    return explorer(**{k: v for k, v in preset.items() if k not in ("name", "note")}, **more)
+
+
+def test_presets_of_folds_and_of_leaders_do_what_their_names_say():
+    assert len(fold("A fold: three tokens, one residual").preimages) == 3
+    assert 0 < fold("Two tokens, about to fold").smallest_slope <= 0.5
+    assert fold("Negative coupling: never folded").smallest_slope >= 1
+    for name, leaders in {
+        "Three leaders": [1, 2, 3],
+        "A square: four leaders": [1, 2, 3, 4],
+        "A stretched A changes the leaders": [1, 3],
+        "An emerging leader": None,
+    }.items():
+        explorer = shown(HardmaxExplorer, examples.HARDMAX_PRESETS, name, layers=24)
+        to_itself = (attention(explorer.Z, explorer.A) == np.eye(len(explorer.Z))).all(1)
+        at_start, at_end = ((np.flatnonzero(x) + 1).tolist() for x in (to_itself, explorer.leaders))
+        assert (at_end == at_start == leaders) == (leaders is not None), name
 
 
 def test_candidates_and_pairs_have_verdicts_of_their_own():

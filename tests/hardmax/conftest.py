@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 
 from compendium.corpora.reviews import generated_reviews
 from softgeom.hardmax import reviews as prepare
 from softgeom.hardmax.reviews import Bags
+from softgeom.hardmax.sentiment import Classifier, Recipe, random_start
+from softgeom.hardmax.training import train
 
 
 @pytest.fixture(scope="session")
@@ -31,10 +34,6 @@ def planted():
 @pytest.fixture(scope="session")
 def trained(planted):
     """A model with a random start at alpha = 1, labels only."""
-    pytest.importorskip("torch")
-    from softgeom.hardmax.sentiment import Recipe
-    from softgeom.hardmax.training import train
-
     recipe = Recipe(anneal_from=0.05, epochs=12, batch=64, learning_rate=0.02)
     return train(recipe, planted["bags"], planted["labels"], len(planted["vocabulary"]))
 
@@ -52,8 +51,6 @@ def tiny():
 @pytest.fixture
 def model_of():
     """Makes an untrained classifier over 40 words with a decoder that is not zero."""
-    torch = pytest.importorskip("torch")
-    from softgeom.hardmax.sentiment import Classifier, random_start
 
     def make(recipe):
         model = Classifier(random_start(40, recipe), recipe)

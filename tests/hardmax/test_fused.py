@@ -2,19 +2,17 @@
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
+from softgeom.hardmax.dynamics import hardmax_step
+from softgeom.hardmax.reviews import Bags
+from softgeom.hardmax.sentiment import Classifier, Recipe, logits, tensors
+from softgeom.hardmax.training import fit
+
 fused = pytest.importorskip("softgeom.hardmax.fused", exc_type=ImportError)
-
-import torch.nn.functional as F  # noqa: E402 - after importorskip
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from softgeom.hardmax.dynamics import hardmax_step  # noqa: E402
-from softgeom.hardmax.reviews import Bags  # noqa: E402
-from softgeom.hardmax.sentiment import Classifier, Recipe, logits, tensors  # noqa: E402
-from softgeom.hardmax.training import fit  # noqa: E402
-
 WORDS = 30
 
 

@@ -32,6 +32,12 @@ def test_two_tokens_meet_as_worked_out_by_hand():
     np.testing.assert_allclose(run.point, [0.71875, 0.0])
     # the least energy of the hull is 0, at the origin
     assert run.excess == pytest.approx(0.5 * run.point[0] ** 2)
+    segment = np.array([[1.0, -1.0], [1.0, 2.0]])
+    assert general.least_energy(segment + np.array([0, 5]), -np.eye(2)) == pytest.approx(
+        8.5, rel=2e-6
+    )
+    with pytest.raises(ValueError, match="not negative semidefinite"):
+        general.least_energy(segment, np.diag([-1.0, 0.5]))
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(12, 2)) + np.array([5, 0])
     assert np.linalg.norm(general.collapse(Z, -np.eye(2), [0.5] * 60).point) > 1
@@ -54,15 +60,6 @@ def test_frank_and_wolfes_bound(seed, d):
     found = general.frank_wolfe_excess(rng.dirichlet(np.full(6, 0.2), 9) @ V, V, -M @ M.T, 60)
     assert found.max() <= 1 + 1e-6
     assert found.min() > -1e-3
-
-
-def test_least_energy_by_hand():
-    segment = np.array([[1.0, -1.0], [1.0, 2.0]])
-    for up, expected in ((0, 0.5), (5, 0.5 * (1 + 16))):
-        found = general.least_energy(segment + np.array([0, up]), -np.eye(2))
-        assert found == pytest.approx(expected, rel=2e-6)
-    with pytest.raises(ValueError, match="not negative semidefinite"):
-        general.least_energy(segment, np.diag([-1.0, 0.5]))
 
 
 @given(

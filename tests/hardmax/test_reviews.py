@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from softgeom.hardmax import reviews as prepare
-from softgeom.hardmax.baselines import HASH_BITS, _phrases, _weighted, fit_bag_of_words, fit_teacher
+from softgeom.hardmax.baselines import _phrases, _weighted, fit_bag_of_words, fit_teacher
 from softgeom.hardmax.reviews import Bags, tokenise
 
 
@@ -33,19 +33,14 @@ def test_bag_counts_distinct_words_and_marks_reviews_without_any():
     np.testing.assert_array_equal(bags.empty, [False, True, True])
 
 
-def test_rare_words_and_words_of_other_parts_are_unknown():
-    lexicon = {}
-    training = prepare.tokenise(["good film", "good plot"], lexicon)
-    vocabulary, numbers_of_training = prepare.build_vocabulary(training, lexicon, least=2)
-    assert vocabulary == ["good"]
-    assert numbers_of_training[lexicon["film"]] == -1
-    with pytest.raises(ValueError, match="No word occurs in 3"):
-        prepare.build_vocabulary(training, lexicon, least=3)
-
-
-def test_tokens_and_bags_can_be_cut_and_joined():
+def test_rare_words_are_unknown_and_tokens_and_bags_can_be_cut_and_joined():
     lexicon = {}
     tokens = prepare.tokenise(["good film", "plot", "bad plot plot"], lexicon)
+    vocabulary, numbers = prepare.build_vocabulary(tokens, lexicon, least=2)
+    assert vocabulary == ["plot"]
+    assert numbers[lexicon["film"]] == -1
+    with pytest.raises(ValueError, match="No word occurs in 3"):
+        prepare.build_vocabulary(tokens, lexicon, least=3)
     part = tokens[np.array([True, False, True])]
     np.testing.assert_array_equal(part.offsets, [0, 2, 5])
     numbers = prepare.build_vocabulary(tokens, lexicon, least=1)[1]
@@ -117,16 +112,6 @@ def test_the_teacher_sees_runs_of_two_and_three_words(between):
     tokens = tokenise(texts, lexicon)
     teacher = fit_teacher(tokens, labels, len(lexicon))
     assert ((teacher.probabilities(tokens) > 0.5) == labels).all()
-
-
-def test_phrases_stay_within_reviews_and_rows_have_length_one():
-    tokens = tokenise(["aa bb cc", "dd", "aa aa", "cc dd aa bb"], lexicon := {})
-    there = _phrases(tokens, len(lexicon))
-    np.testing.assert_array_equal(there.sum(1), [6, 1, 2, 9])  # distinct words, pairs and triples
-    assert there[[0]].multiply(there[[3]]).sum() == 4  # aa, bb, cc and "aa bb"
-    tokens = tokenise(["good film good plot", "film", "bad bad bad"], lexicon := {})
-    X = _weighted(_phrases(tokens, len(lexicon)), np.linspace(1, 2, 1 << HASH_BITS))
-    np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(1)), 1.0, rtol=1e-6)
 
 
 def test_the_teacher_finds_the_optimum(planted):

@@ -2,17 +2,13 @@
 
 import re
 import shutil
-from dataclasses import replace
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
 from compendium.models.released import ABSENT, load_released_llama
 from softgeom.checkpoints import load_llama2c
 from softgeom.language_model import Llama, LlamaConfig, PieceTokenizer, generate
-from softgeom.language_model.llama import from_llama2c
 
 SIZES = LlamaConfig(19, 24, 4, 2, n_layers=2, d_mlp=20, n_ctx=12, tie_embeddings=False)
 
@@ -53,35 +49,6 @@ def test_greedy_decoding_gives_the_published_text_token_for_token(dreams, real_d
     assert ids[1 : 1 + len(first)] == first
     assert model.tokenizer.decode(ids).strip() == text
     assert model.tokenizer.encode(text) == ids  # and reading the text gives the same tokens back
-
-
-def test_tokens_outside_the_vocabulary_and_long_prompts_are_refused(llama):
-    with pytest.raises(ValueError, match=r"token 19 is outside the vocabulary 0\.\.18"):
-        llama.run_with_internals(torch.tensor([[19]]))
-    with pytest.raises(ValueError, match="does not fit a context of 12"):
-        llama.run_with_internals(torch.zeros(1, 13, dtype=torch.long))
-    with pytest.raises(ValueError, match="outside the vocabulary"):
-        generate(llama, torch.tensor([40]), 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"n_kv_heads": 3}, "do not share 3"),
-        ({"n_heads": 5}, "does not split"),
-        ({"d_mlp": 0}, "d_mlp is 0"),
-    ],
-)
-def test_impossible_sizes_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        replace(SIZES, **change)
-
-
-def test_weights_that_are_not_numbers_are_refused():
-    sizes = dict(vocab_size=5, dim=4, n_heads=2, n_kv_heads=1, n_layers=1, hidden_dim=3)
-    sizes = SimpleNamespace(**sizes, seq_len=2, tied=True)
-    with pytest.raises(ValueError, match=r"wq of the llama2\.c model has NaN"):
-        from_llama2c(sizes, {"wq": np.array([np.nan])}, [], np.array([]))
 
 
 PIECES = (

@@ -42,22 +42,12 @@ def test_merges_are_learned_and_the_same_when_loaded(tmp_path):
     assert np.array_equal(loaded.encode(TEXT), TOKENIZER.encode(TEXT))
 
 
-def test_windows_cover_each_prediction_once_and_bad_input_gets_a_sentence():
+def test_windows_cover_each_prediction_once():
     tokens = np.arange(101, dtype=np.int32)
     cut = windows(tokens, 10)
     assert cut.shape == (10, 11)
     assert np.array_equal(cut[:, 1:].ravel(), tokens[1:])
     assert np.array_equal(windows(tokens, 10, 2)[:, 0], [0, 90])
-    with pytest.raises(ValueError, match="at least 257"):
-        train_tokenizer(TEXT, 256)
-    with pytest.raises(ValueError, match="corpus is empty"):
-        train_tokenizer("  \n", 300)
-
-
-@pytest.mark.parametrize("tokens", [[], [7], list(range(10))])
-def test_a_corpus_shorter_than_a_window_is_refused(tokens):
-    with pytest.raises(ValueError, match=f"has {len(tokens)} tokens, one window needs 11"):
-        windows(np.array(tokens, dtype=np.int32), 10)
 
 
 def test_losses_of_tables_against_loops():
@@ -76,5 +66,3 @@ def test_losses_of_tables_against_loops():
         return -np.mean(np.log(p))
 
     assert bigram == pytest.approx(min(mixed(w) for w in np.linspace(0.05, 0.95, 19)))
-    with pytest.raises(ValueError, match="hold no pair"):
-        table_losses(training[:1], held_out, size)

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from softgeom.margins import attention_jacobian_blocks, depth
+from softgeom.margins.depth import joint_terms
+from softgeom.margins.prior import log_density
 
 T, D, LAYERS = 4, 3, 2
 
@@ -22,26 +24,19 @@ def volume_of_the_prior(X, prior):
     return np.linalg.slogdet(blocks).logabsdet.sum()
 
 
-def test_standard_layers_add_no_volume(stack):
+@pytest.mark.parametrize("implicit", [False, True])
+def test_a_layer_adds_volume_only_if_it_queries_its_own_output(stack, implicit):
     X, prior, generator = stack
-    blocks = [depth.Block.random(D, generator) for _ in range(LAYERS)]
-    full = depth.stack_jacobian(X, prior, blocks)
-    size = T * D
-    for level in range(1, LAYERS + 1):
-        own = full[level * size : (level + 1) * size, level * size : (level + 1) * size]
-        torch.testing.assert_close(own, torch.eye(size, dtype=torch.float64), atol=0.0, rtol=0.0)
-    assert torch.all(full.reshape(LAYERS + 1, size, LAYERS + 1, size)[0, :, 1:] == 0)
+    blocks = [depth.Block.random(D, generator, implicit=own) for own in (False, implicit)]
+    full, size = depth.stack_jacobian(X, prior, blocks), T * D
+    by_level = full.reshape(LAYERS + 1, size, LAYERS + 1, size)
+    assert torch.all(by_level[0, :, 1:] == 0)
+    assert torch.equal(by_level[1, :, 1], torch.eye(size, dtype=torch.float64))
+    assert torch.equal(by_level[2, :, 2], by_level[1, :, 1]) != implicit
+    blocks_of_its_own = depth.implicit_blocks(X[1], X[2], blocks[1]) if implicit else torch.eye(D)
+    extra = torch.linalg.slogdet(blocks_of_its_own).logabsdet.sum().item()
+    assert (abs(extra) > 1e-2) == implicit
     total = torch.linalg.slogdet(full).logabsdet.item()
-    assert total == pytest.approx(volume_of_the_prior(X, prior), abs=1e-10)
-
-
-def test_layer_that_queries_its_own_output_adds_its_own_term(stack):
-    X, prior, generator = stack
-    blocks = [depth.Block.random(D, generator), depth.Block.random(D, generator, implicit=True)]
-    total = torch.linalg.slogdet(depth.stack_jacobian(X, prior, blocks)).logabsdet.item()
-    own = torch.linalg.slogdet(depth.implicit_blocks(X[1], X[2], blocks[1])).logabsdet
-    extra = own.sum().item()
-    assert abs(extra) > 1e-2
     assert total == pytest.approx(volume_of_the_prior(X, prior) + extra, abs=1e-10)
 
 
@@ -58,7 +53,7 @@ def test_factors_multiply_to_the_change_of_variables(stack):
         assert factors.sum().item() == pytest.approx(whole.item(), abs=1e-10)
 
 
-def test_a_factor_is_a_law_unless_its_map_folds_or_has_no_noise(stack):
+def test_a_factor_is_a_law_unless_its_map_folds():
     eye, flat = torch.eye(2, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)
     past = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [2.0, 0.0]], dtype=torch.float64)
     axis = torch.linspace(-9, 9, 361, dtype=torch.float64)
@@ -72,6 +67,36 @@ def test_a_factor_is_a_law_unless_its_map_folds_or_has_no_noise(stack):
     # negative coupling never folds
     assert mass(-2.0, implicit=True) == pytest.approx(1.0, abs=1e-6)
     assert mass(2.0, implicit=True) > 1.1
-    X, prior, _ = stack
-    with pytest.raises(ValueError, match="noise scale s must be positive"):
-        depth.stack_log_densities(X, prior, [], s=0.0)
+
+
+def joint_log_density(X, tokens, U, W_Q, W_K, s):
+    """log p(w, x) from library distributions and the determinant of the whole Jacobian."""
+
+    def residuals(Z):
+        return depth.prior_residuals(Z, W_Q, W_K)
+
+    J = torch.autograd.functional.jacobian(residuals, X, create_graph=True)
+    words = torch.distributions.Categorical(logits=X @ U.T).log_prob(tokens).sum()
+    noise = torch.distributions.Normal(X.new_zeros(()), X.new_tensor(s))
+    volume = torch.linalg.slogdet(J.reshape(X.numel(), X.numel())).logabsdet
+    return words + noise.log_prob(residuals(X)).sum() + volume
+
+
+@pytest.mark.parametrize(("T", "d", "classes"), [(1, 1, 1), (2, 3, 5), (6, 2, 3)])
+def test_terms_add_up_to_the_joint_law_in_value_and_gradient(T, d, classes):
+    generator = torch.Generator().manual_seed(0)
+    X, U, W_Q, W_K = learned = [
+        torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in ((T, d), (classes, d), (d, d), (d, d))
+    ]
+    tokens = torch.randint(classes, (T,), generator=generator)
+    terms = joint_terms(X, tokens, U, W_Q, W_K, s=0.6)
+    other = -joint_log_density(X, tokens, U, W_Q, W_K, 0.6)
+    assert terms.total.item() == pytest.approx(other.item(), rel=1e-12, abs=1e-12)
+    prior = (terms.energy + terms.barrier + terms.constant).item()
+    in_numpy = log_density(*(Z.detach().numpy() for Z in (X, W_Q, W_K)), s=0.6)
+    assert prior == pytest.approx(-in_numpy, rel=1e-12, abs=1e-12)
+    ours, theirs = (torch.autograd.grad(value, learned) for value in (terms.total, other))
+    scale = max(float(g.abs().max()) for g in theirs)
+    for mine, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=0, atol=1e-11 * scale)

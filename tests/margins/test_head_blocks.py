@@ -85,13 +85,18 @@ def test_margins_are_read_off_the_large_block_s_spectrum():
 
 
 def test_a_fold_is_an_odd_number_of_real_eigenvalues_above_one():
-    B = torch.diag(torch.tensor([2.0, 0.5, -3.0], dtype=torch.float64))
-    found = margins(B)
+    def of(*eigenvalues):
+        return margins(torch.diag(torch.tensor(eigenvalues, dtype=torch.float64)))
+
+    found = of(2.0, 0.5, -3.0)
     assert found["folded"]
-    assert found["coupling"] == -3
-    assert found["residual"] == 0.5
-    assert found["stream"] == 1.5
-    assert not margins(torch.diag(torch.tensor([2.0, 3.0])).double())["folded"]
+    assert (found["coupling"], found["residual"], found["stream"]) == (-3, 0.5, 1.5)
+    assert not of(2.0, 3.0)["folded"]
+    for rounding in (-1e-15, 0.0, 1e-15):  # of opposite couplings it does not choose the sign
+        assert of(-2.0, 2.0 + rounding, 0.5)["coupling"] == pytest.approx(2.0)
+
+
+def test_positions_types_and_shapes_that_do_not_fit_are_refused():
     heads, x = _case(3, False, True)
     y, n, s = _norm(x, heads)
     with pytest.raises(ValueError, match="from 0 to 8"):
@@ -100,9 +105,3 @@ def test_a_fold_is_an_odd_number_of_real_eigenvalues_above_one():
         head_blocks(heads, y.bfloat16(), n, s, torch.tensor([0]))
     with pytest.raises(ValueError, match="do not fit"):
         HeadWeights(heads.W_Q, heads.W_K[:, :2], heads.W_V, heads.W_O, heads.gamma, False, None)
-
-
-@pytest.mark.parametrize("rounding", [-1e-15, 0.0, 1e-15])
-def test_of_opposite_couplings_rounding_does_not_choose_the_sign(rounding):
-    B = torch.diag(torch.tensor([-2.0, 2.0 + rounding, 0.5], dtype=torch.float64))
-    assert margins(B)["coupling"] == pytest.approx(2.0)

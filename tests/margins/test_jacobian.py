@@ -6,6 +6,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softgeom.margins import (
+    attention_jacobian_blocks,
+    eigenvalue_margin,
+    singular_value_margin,
+    spectral,
+    spectral_radius_margin,
+)
 from softgeom.margins import jacobian as J
 
 
@@ -68,27 +75,35 @@ def test_softmax_jacobian_and_covariance_on_a_case_done_by_hand():
     assert J.weighted_covariance(points, a).tolist() == [[3.0, 6.0], [6.0, 12.0]]
 
 
-def test_one_token_has_the_identity_and_huge_logits_do_not_overflow():
-    X, W_Q, W_K, _ = _problem(0, 1, 3, 2)
-    np.testing.assert_array_equal(J.attention_jacobian_blocks(X, W_Q, W_K)[0], np.eye(3))
-    np.testing.assert_array_equal(J.residual_map(X, W_Q, W_K), X)
+def test_huge_logits_do_not_overflow():
     X, W_Q, W_K, _ = _problem(1, 5, 3, 2)
     blocks = J.attention_jacobian_blocks(1e4 * X, W_Q, W_K)
     assert np.isfinite(blocks).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"X": np.zeros(3)}, "one sequence"),
-        ({"X": np.zeros((0, 3))}, "T >= 1"),
-        ({"X": np.full((2, 3), np.nan)}, "finite"),
-        ({"W_K": np.zeros((2, 4))}, "d = 3"),
-        ({"W_V": np.zeros((2, 3))}, r"must be \(3, 3\)"),
-        ({"causal": "both"}, "causal must be"),
-    ],
-)
-def test_bad_input_is_named(change, message):
-    good = dict.fromkeys(("X", "W_Q", "W_K"), np.zeros((2, 3)))
-    with pytest.raises(ValueError, match=message):
-        J.attention_jacobian_blocks(**(good | change))
+@pytest.mark.parametrize("c", [-3.0, -1.0, 0.5, 2.0])
+def test_on_the_line_they_are_functions_of_c_var(c):
+    X = np.array([[-1.0], [1.0], [0.0]])  # position 3 sees -1 and 1 with equal weights: Var = 1
+    block = attention_jacobian_blocks(X, np.array([[c]]), np.array([[1.0]]))[2:]
+    assert spectral_radius_margin(block)[0] == pytest.approx(1 - abs(c))
+    assert eigenvalue_margin(block)[0] == pytest.approx(1 - c)
+    assert singular_value_margin(block)[0] == pytest.approx(abs(1 - c))
+
+
+def test_rotation_exhausts_the_spectral_radius_and_harms_nothing():
+    """A = 2 * quarter turn: rho = 2, det(I - A) = 5: Lemma B.4 is not necessary."""
+    block = np.eye(2) - 2.0 * np.array([[0.0, -1.0], [1.0, 0.0]])
+    assert np.linalg.det(block) == pytest.approx(5.0)
+    assert spectral_radius_margin(block) == pytest.approx(-1.0)
+    assert eigenvalue_margin(block) == np.inf
+    assert singular_value_margin(block) == pytest.approx(np.sqrt(5.0))
+
+
+def test_conditions_are_judged_by_the_determinant():
+    eigenvalues = np.array([[0.5, 0.5], [-3.0, 0.0], [2.0, 3.0], [2.0, 0.0]])
+    radius, real = spectral.judge_conditions(np.stack([np.diag(1 - pair) for pair in eigenvalues]))
+    # an eigenvalue -3 exhausts the first margin and not the second
+    assert (radius["holds"], real["holds"]) == (1, 2)
+    assert [row["det_not_positive_although_it_holds"] for row in (radius, real)] == [0, 0]
+    # diag(4, 1) and diag(-1, -2)
+    assert [row["det_positive_although_it_fails"] for row in (radius, real)] == [2, 1]

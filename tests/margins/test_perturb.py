@@ -40,8 +40,7 @@ def test_drift_moves_a_sequence_along_one_direction():
     directions = torch.stack([torch.linalg.svd(shift)[2][0] for shift in change])
     # each sequence has its own
     assert (directions @ directions.T).fill_diagonal_(0).abs().max() < 0.99
-    X = torch.zeros(200, 40, 16, dtype=torch.float64)
-    change = add_drift(X, 0.5, seeded(), direction="gaussian")
+    change = add_drift(torch.zeros(200, 40, 16).double(), 0.5, seeded(), direction="gaussian")
     assert change.norm(dim=-1).pow(2).mean().sqrt().item() == pytest.approx(0.5 * 4, rel=0.1)
 
 
@@ -70,15 +69,6 @@ def test_a_window_gets_the_same_draw_whatever_its_batch_and_level(family):
     assert not torch.allclose(whole, other)
 
 
-def test_sigma_zero_changes_nothing_nor_any_draw_the_global_state():
-    X, before = torch.randn(2, 5, 4, generator=seeded()), torch.get_rng_state()
-    for family, scale in itertools.product(("noise", "drift"), ("absolute", "relative")):
-        none, some = (perturber(Perturbation(family, scale, 1, s), 2.0, seed=1) for s in (0.0, 1.0))
-        assert torch.equal(none(X, slice(0, 2)), X)
-        assert not torch.equal(some(X, slice(0, 2)), X)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_degradation_is_the_ratio_of_perplexities():
     clean, perturbed = np.log([10.0, 20.0, 40.0]), np.log([30.0, 20.0, 160.0])
     draws = np.array([[0], [1], [2], [0]])
@@ -99,17 +89,3 @@ def test_contextual_error_by_the_sum_over_the_vocabulary(seed):
         p, e = torch.exp(logits[at]) / torch.exp(logits[at]).sum(), E[tokens[at]]
         missing = e - sum(p[v] * E[v] for v in range(6))
         assert found[at].item() == pytest.approx((missing @ missing / (e @ e)).item())
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Perturbation("shift", "absolute", 1, 0.1), "choose a family of noise, drift"),
-        (lambda: Perturbation("noise", "rms", 1, 0.1), "a scale of absolute, relative"),
-        (lambda: Perturbation("noise", "absolute", 1, -0.1), "sigma is -0.1"),
-        (lambda: add_drift(torch.zeros(1, 2, 3), 1.0, seeded(), direction="cube"), "unit or gauss"),
-    ],
-)
-def test_bad_input_gets_a_sentence(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()

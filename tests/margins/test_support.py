@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import spearmanr
 
+from softgeom.margins.intervals import Interval, draw_subsamples, median_interval
 from softgeom.margins.support import (
     READINGS,
     ROUNDING,
@@ -69,23 +70,12 @@ def test_no_pressure_is_a_result_and_shares_ignore_a_common_shift():
     shares = barrier_shares(beta, "positive")
     assert np.isnan(shares[0]).all()
     assert shares[1] == pytest.approx([1, 0])
-    assert np.isnan(effective_support_size(shares)[0])
+    assert effective_support_size(shares) == pytest.approx([np.nan, 1], nan_ok=True)
     assert np.isnan(top_share(shares)[0])
-    assert effective_support_size(shares)[1] == pytest.approx(1)
     assert np.isnan(barrier_shares([1e-15, -3.0], "positive")).all()
     assert barrier_shares([1e-15, -3.0], "absolute") == pytest.approx([0, 1])
     beta = np.array([0.0, -1.0, -2.5])
     assert barrier_shares(beta + 5000, "softmax") == pytest.approx(barrier_shares(beta, "softmax"))
-
-
-def test_negative_coupling_puts_the_softmax_shares_on_the_positions_without_a_past():
-    """Scores of 0 without a past, -8 elsewhere: few support tokens, without any barrier."""
-    beta = np.full(512, -8.0)
-    beta[:2] = 0
-    shares = barrier_shares(beta, "softmax")
-    assert top_share(shares, 5) > 0.9
-    assert effective_support_size(shares) < 5
-    assert set(support_tokens(beta, 2)) == {0, 1}
 
 
 def test_support_tokens_are_the_largest_scores_earlier_first():
@@ -105,10 +95,23 @@ def test_rank_correlation_against_scipy():
     assert np.isnan(found[4])
 
 
-def test_bad_input_gets_a_sentence():
-    with pytest.raises(ValueError, match="choose one of positive, softmax, absolute"):
-        barrier_shares([1.0], "sum")
-    with pytest.raises(ValueError, match="must be finite"):
-        barrier_shares([1.0, np.inf], "softmax")
-    with pytest.raises(ValueError, match="k is 0"):
-        top_share(np.array([1.0]), 0)
+def test_the_interval_of_a_known_sample():
+    found = median_interval(np.arange(1001))
+    assert found == pytest.approx((500, 25, 975))
+    assert median_interval([1.0, np.nan, 3.0]).median == 2
+    assert np.isnan(median_interval([np.nan])).all()
+
+
+def test_intervals_overlap_when_they_share_a_point():
+    other = Interval(3, 2, 4)
+    for high, shared in ((1.9, False), (2, True), (9, True)):
+        interval = Interval(1, 0, high)
+        assert interval.overlaps(other) == other.overlaps(interval) == shared
+
+
+def test_subsamples_have_no_repeats_and_are_seeded():
+    draws = draw_subsamples(20, 50, 16, seed=4)
+    assert draws.shape == (50, 16)
+    assert all(len(set(draw)) == 16 for draw in draws)
+    assert np.array_equal(draws, draw_subsamples(20, 50, 16, seed=4))
+    assert not np.array_equal(draws, draw_subsamples(20, 50, 16, seed=5))
