@@ -58,7 +58,21 @@ def test_the_new_program_of_paddle_shows_the_layer_and_the_step_before_it(tmp_pa
         np.testing.assert_array_equal(head.layer.W, W.astype("f4"))
         np.testing.assert_array_equal(head.layer.b, B)
         assert head.activation.name == "Swish"
-    assert load_head(tmp_path, weight="last.w_0").layer.classes == 9
+    assert load_head(tmp_path, weight="last.w_0").layer.W.shape == (4, 9)
+
+
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize("added", ["add", None])
+def test_matrices_of_paddle_are_features_by_classes_also_where_both_are_as_many(
+    tmp_path, new, added
+):
+    square = np.arange(9, dtype="f4").reshape(3, 3)
+    held = {"fc.w_0": square, "fc.b_0": np.arange(3, dtype="f4")}
+    steps = [step for step in STEPS if step[0] != "add" or added]
+    write_paddle(tmp_path, held, new=new, steps=steps)
+    layer = load_head(tmp_path).layer
+    np.testing.assert_array_equal(layer.W, square.T)
+    np.testing.assert_array_equal(layer.b, held["fc.b_0"])
 
 
 def test_the_old_program_of_paddle_gives_names(tmp_path):

@@ -7,7 +7,19 @@ from softgeom.checkpoints import load_head
 from softgeom.checkpoints.activation import RELU_BEHIND
 
 pytest.importorskip("flatbuffers", reason="FlatBuffers comes with onnxruntime")
-from tflite_writer import CONV, CONV_OPTIONS, QUANTIZE, RELU, SOFTMAX, classifier, write
+from tflite_writer import (
+    CONV,
+    CONV_OPTIONS,
+    DENSE_OPTIONS,
+    DEQUANTIZE,
+    FULLY_CONNECTED,
+    LOGISTIC,
+    QUANTIZE,
+    RELU,
+    SOFTMAX,
+    classifier,
+    write,
+)
 
 
 @pytest.fixture
@@ -79,3 +91,40 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, weights):
     (tmp_path / "n.tflite").write_bytes(b"not a model at all")
     with pytest.raises(ValueError, match="TFLite"):
         load_head(tmp_path / "n.tflite")
+
+
+def two_layers(path, W, b, shape=(1, 5), last=SOFTMAX):
+    """x, a layer of half precision with its bias, a reshape, an answer."""
+    reshape = 22
+    tensors = [
+        ("x", (1, 3), 0, b""),
+        ("W16", W.shape, 1, W.astype("<f2").tobytes()), ("W", W.shape, 0, b""),
+        ("b16", b.shape, 1, b.astype("<f2").tobytes()), ("b", b.shape, 0, b""),
+        ("z", (1, 5), 0, b""), ("arranged", shape, 0, b""), ("answer", shape, 0, b""),
+    ]  # fmt: skip
+    operators = [
+        (DEQUANTIZE, [1], [2], 0, 0, 0), (DEQUANTIZE, [3], [4], 0, 0, 0),
+        (FULLY_CONNECTED, [0, 2, 4], [5], DENSE_OPTIONS, 0, 0),
+        (reshape, [5], [6], 0, 0, 0), (last, [6], [7], 0, 0, 0),
+    ]  # fmt: skip
+    return write(path, tensors, operators, [7])
+
+
+@pytest.mark.parametrize("weight", [None, "W16"])
+def test_a_bias_of_half_precision_is_read_like_its_matrix(tmp_path, weights, weight):
+    W, b = (values.astype("<f2") for values in weights)
+    head = load_head(two_layers(tmp_path / "m.tflite", W, b), weight=weight)
+    np.testing.assert_array_equal(head.layer.W, W)
+    np.testing.assert_array_equal(head.layer.b, b)
+
+
+def test_groups_of_scores_are_refused(tmp_path, weights):
+    path = two_layers(tmp_path / "m.tflite", *weights, shape=(5, 1))
+    with pytest.raises(ValueError, match="RESHAPE arranges the 5 scores"):
+        load_head(path)
+
+
+def test_a_sigmoid_decides_label_by_label(tmp_path, weights):
+    for last, rule in ((LOGISTIC, "threshold"), (SOFTMAX, "argmax")):
+        head = load_head(two_layers(tmp_path / "m.tflite", *weights, last=last))
+        assert head.readout.rule == rule

@@ -40,14 +40,15 @@ _KEEPS_INTERVAL = set("squeeze unsqueeze transpose reshape flatten dropout slice
 
 
 class _Step(NamedTuple):
-    """One operation: what it does, the numbers of the values that it reads and makes, and of a
-    parameter the name.
+    """One operation: what it does, the numbers of the values that it reads and makes, of a
+    parameter the name, and of a product whether its second factor has a row for each class.
     """
 
     kind: str
     reads: list[int]
     makes: list[int]
     name: str
+    turned: bool = False
 
 
 def open_paddle(path: Path) -> Opened:
@@ -71,15 +72,32 @@ def open_paddle(path: Path) -> Opened:
 
 def _show(store: ArrayStore, steps: list[_Step], asked: Asked) -> Shown:
     names = {value: step.name for step in steps if step.name for value in step.makes}
-    products = [
-        s.reads for s in steps if s.kind == "matmul" and s.reads[1:2] and s.reads[1] in names
-    ]
-    if asked.weight is not None or not products:
-        return shown(store, asked)
-    x, W = products[-1][:2]
-    choice = choose(store, {}, names[W], asked.bias, without_bias=asked.without_bias)
-    why = (f"{names[W]}, the last product with a parameter", *choice.why[1:])
-    return Shown(store, replace(choice, why=why), _step_before(steps, x))
+    products = [s for s in steps if s.kind == "matmul" and s.reads[1:2] and s.reads[1] in names]
+    if asked.weight is not None:
+        products = [s for s in products if names[s.reads[1]] == asked.weight]
+    if not products:
+        found = shown(store, asked)
+        # Paddle's Linear stores (features, classes), its Embedding a row for each token
+        turned = "embedding" not in found.choice.weight
+        return replace(found, choice=replace(found.choice, transposed=turned))
+    last = products[-1]
+    x, weight = last.reads[0], names[last.reads[1]]
+    bias = asked.bias or (None if asked.without_bias else _added(steps, last, names))
+    choice = choose(store, {}, weight, bias, without_bias=asked.without_bias)
+    told = choice.why[0] if asked.weight else f"{weight}, the last product with a parameter"
+    why = (told, *choice.why[1:])
+    return Shown(
+        store, replace(choice, why=why, transposed=not last.turned), _step_before(steps, x)
+    )
+
+
+def _added(steps: list[_Step], product: _Step, names: dict[int, str]) -> str | None:
+    """The parameter that is added to a product next, if any."""
+    for step in steps:
+        if step.kind == "add" and product.makes and product.makes[0] in step.reads:
+            added = [names[value] for value in step.reads if value in names]
+            return added[0] if len(added) == 1 else None
+    return None
 
 
 def _step_before(steps: list[_Step], value: int) -> Activation | None:
@@ -104,7 +122,11 @@ def _steps(program: Path) -> list[_Step]:
             reads, makes = (v if isinstance(v, list) else [v] for v in (op.get("I"), op["O"]))
             name = plain(op["A"][-1]) if op["#"] == "p" else ""
             read, made = ([v["%"] for v in values if v] for values in (reads, makes))
-            found.append(_Step(op["#"].rpartition(".")[2], read, made, name))
+            turned = any(
+                isinstance(a, dict) and a.get("N") == "transpose_y" and a["AT"]["D"] is True
+                for a in op.get("A", ())
+            )
+            found.append(_Step(op["#"].rpartition(".")[2], read, made, name, turned))
         return found
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError(f"{program} is not a program of Paddle.") from None

@@ -2,10 +2,11 @@
 and what stands in front of it.
 
 A file is a FlatBuffer (schema.fbs of TensorFlow Lite, version 3): tensors with shape, type and
-buffer, and operators with the numbers of the tensors that they read and write. Softmax, sigmoid,
-reshapes and dequantisation behind the layer change no order of its outputs; a ReLU ties what it
-cuts. Matrices are stored as (classes, features), quantised ones as codes with a scale and a zero
-point, one a tensor or one a class: the real number is scale * (code - zero point).
+buffer, and operators with the numbers of the tensors that they read and write. Softmax, sigmoid and
+dequantisation behind the layer change no order of its outputs, nor do reshapes that leave the
+classes the last axis; a ReLU ties what it cuts. Matrices are stored as (classes, features),
+quantised ones as codes with a scale and a zero point, one a tensor or one a class: the real number
+is scale * (code - zero point).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import struct
 from dataclasses import replace
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from softgeom.checkpoints.activation import RELU_BEHIND, Activation, named_activ
 from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.onnx_graph import dequantise
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
+from softgeom.readout import PLAIN, Readout
 
 # codes of operators in the schema
 _FULLY_CONNECTED, _DEQUANTIZE, _RESHAPE, _SQUEEZE, _LOGISTIC, _SOFTMAX = 9, 6, 22, 43, 14, 25
@@ -37,13 +40,14 @@ _ACTIVATIONS = {_LOGISTIC: "sigmoid", _SOFTMAX: "softmax"} | {
 _FUSED_AT = {3: 3, 4: 4, _FULLY_CONNECTED: 0, 0: 0, 18: 0}
 # RELU, RELU6, TANH; an interval may be wider than the step's own
 _FUSED = {1: "ReLU", 3: "ReLU", 4: "tanh"}
-_MONOTONE = {0, 4}  # nothing fused to the last layer, or tanh
-_RELU = 1  # fused to it: only in front of a softmax is that the layer
+_RELU, _TANH = 1, 4  # fused to the last layer: only in front of a softmax is that the layer
+_BETA = 0  # the field of a softmax's options that scales the scores
 _FLOATS = {0: "<f4", 1: "<f2", 10: "<f8"}
 _CODES = {2: "<i4", 3: "|u1", 7: "<i2", 9: "|i1"}
 _DAMAGE = (struct.error, ValueError, IndexError, UnicodeDecodeError)
 _STEPS = 1000  # of a walk: a graph that is damaged may have circles
-_Head = tuple[str, str | None, Activation | None, list[str]]
+_ANSWERS = {_SOFTMAX, _LOGISTIC}
+_Head = tuple[str, str | None, Activation | None, list[str], Readout]
 
 
 def open_tflite(path: Path) -> Opened:
@@ -53,13 +57,13 @@ def open_tflite(path: Path) -> Opened:
 
 
 def _show(store: TfliteStore, asked: Asked) -> Shown:
-    if asked.weight is not None:
+    if asked.weight is not None and (used := store.product_of(asked.weight)) is None:
         return shown(store, asked)
-    weight, bias, activation, why = store.head()
+    weight, bias, activation, why, readout = store.head() if asked.weight is None else used
     bias = None if asked.without_bias else asked.bias or bias
     # the graph shows that there is none: no name is taken for one
     choice = choose(store, {}, weight, bias, without_bias=bias is None)
-    return Shown(store, replace(choice, why=(*why, *choice.why)), activation)
+    return Shown(store, replace(choice, why=(*why, *choice.why)), activation, readout=readout)
 
 
 class TfliteStore:
@@ -83,6 +87,7 @@ class TfliteStore:
             self._outputs = graph.numbers(2).tolist()
             self._writer = {int(out): op for op in self._operators for out in op.numbers(2)}
             constants = [(n, t) for n, t in enumerate(self._tensors) if self._values(t).size]
+            self._constants = {n: tensor.text(3) for n, tensor in constants}
             self._places = {tensor.text(3): n for n, tensor in constants}
             self._shapes = {t.text(3): tuple(t.numbers(0).tolist()) for _, t in constants}
             self._kinds = {t.text(3): t.number(1, "b") for _, t in constants}
@@ -132,51 +137,116 @@ class TfliteStore:
                 f"{self.label} is not a whole TFLite file ({error}): fetch it again."
             ) from error
 
+    def product_of(self, weight: str) -> _Head | None:
+        """The fully connected layer of a named matrix, with the bias that it reads; the head where
+        the output comes from it.
+        """
+        for op in self._operators:
+            if self._code(op) != _FULLY_CONNECTED or self._stored(op.numbers(1)[1]) != weight:
+                continue
+            try:
+                head = self.head()
+            except ValueError:
+                head = None
+            if head is not None and head[0] == weight:
+                return head
+            return self._layer(op, ["a fully connected layer inside of the graph"], PLAIN)
+        return None
+
     def _head(self) -> _Head:
         if len(self._outputs) != 1:
             raise ValueError(
                 f"{self.label} has {len(self._outputs)} outputs: name the matrix of one with "
                 "--weight."
             )
-        why = ["the fully connected layer before the output"]
-        op = self._back(self._outputs[0], _BEHIND)
-        cut = op is not None and self._fused(op) == _RELU and self._ends_in_softmax()
-        kept = op is not None and (cut or self._fused(op) in _MONOTONE)
-        if op is None or self._code(op) != _FULLY_CONNECTED or not kept:
+        behind, op = self._walk(self._outputs[0], _BEHIND)
+        if op is None or self._code(op) != _FULLY_CONNECTED:
+            stands = (
+                "" if op is None else f" (operator {self._code(op)} of the schema stands there)"
+            )
             raise ValueError(
-                f"{self.label} has no fully connected layer before its output: name the "
+                f"{self.label} has no fully connected layer before its output{stands}: name the "
                 "matrix with --weight."
             )
-        x, weight, *bias = op.numbers(1).tolist()
-        names = {place: name for name, place in self._places.items()}
-        if weight not in names:  # half precision is widened on the way
-            source = self._writer.get(weight)
-            widened = source is not None and self._code(source) == _DEQUANTIZE
-            weight = source.numbers(1).tolist()[0] if source is not None and widened else -1
-        if weight not in names:
-            raise ValueError(f"{self.label}: the matrix of the last layer is not a constant.")
-        why += [RELU_BEHIND] if cut else []
-        return names[weight], names.get(bias[0]) if bias else None, self._activation(x), why
+        codes, fused = [self._code(step) for step in behind], self._fused(op)
+        if fused not in {0, _RELU, _TANH} or (fused and _SOFTMAX not in codes):
+            raise ValueError(
+                f"{self.label} has no fully connected layer before its output: operator {fused} is "
+                "fused to the last one, which makes features of its scores."
+            )
+        why = ["the fully connected layer before the output", *[RELU_BEHIND] * (fused == _RELU)]
+        head = self._layer(op, why, self._readout(behind, fused))
+        self._refuse_groups(head[0], behind)
+        return head
 
-    def _ends_in_softmax(self) -> bool:
-        op = self._back(self._outputs[0], _BEHIND - {_SOFTMAX})
-        return op is not None and self._code(op) == _SOFTMAX
+    def _layer(self, op: Table, why: list[str], readout: Readout) -> _Head:
+        """What a fully connected layer reads. ValueError unless matrix and bias are constants."""
+        x, weight, *bias = op.numbers(1).tolist()
+        names = [self._stored(place) for place in (weight, *bias[:1]) if place >= 0]
+        options = op.table(4)
+        if None in names or (options is not None and options.number(1, "b")):
+            raise ValueError(
+                f"{self.label}: the matrix or the bias of the last layer is not a constant in "
+                "plain order."
+            )
+        return names[0] or "", names[1] if names[1:] else None, self._activation(x), why, readout
+
+    def _stored(self, tensor: int) -> str | None:
+        """The constant that a tensor is, perhaps widened from half precision or codes."""
+        for _ in range(_STEPS):
+            if int(tensor) in self._constants:
+                return self._constants[int(tensor)]
+            source = self._writer.get(int(tensor))
+            if source is None or self._code(source) != _DEQUANTIZE:
+                return None
+            tensor = source.numbers(1)[0]
+        return None
+
+    def _refuse_groups(self, weight: str, behind: list[Table]) -> None:
+        """ValueError where a reshape takes the axis of the classes apart."""
+        classes = self._shapes[weight][0]
+        for step in behind:
+            shape = self._tensors[step.numbers(2)[0]].numbers(0).tolist()
+            if self._code(step) in {_RESHAPE, _SQUEEZE} and shape and shape[-1] != classes:
+                raise ValueError(
+                    f"{self.label}: RESHAPE arranges the {classes} scores of the last layer as "
+                    f"{tuple(shape)}: classes of two groups are not rivals. Pass W and b of one "
+                    "group as an .npz file."
+                )
+
+    def _readout(self, behind: list[Table], fused: int) -> Readout:
+        """What stands between the layer's scores and the output."""
+        answers = [step for step in behind if self._code(step) in _ANSWERS]
+        if not answers:
+            return PLAIN
+        if len(answers) > 1 or fused == _RELU:
+            told = "the graph puts another increasing map than a softmax behind the scores"
+            return Readout(probability="none", caveats=(told,))
+        if self._code(answers[0]) == _LOGISTIC:
+            return Readout("threshold", probability="sigmoid")
+        options = answers[0].table(4)
+        scale = 1.0 if options is None else float(options.number(_BETA, "f"))
+        scale = scale if scale > 0 else 1.0  # 0 is how the format leaves it out
+        # tanh(z), then beta times it
+        return Readout(scale=scale, soft_cap=scale if fused == _TANH else None)
 
     def _activation(self, x: int) -> Activation | None:
-        op = self._back(x, _KEEPS_INTERVAL)
+        _, op = self._walk(x, _KEEPS_INTERVAL)
         if op is None:
             return None
         name = _ACTIVATIONS.get(self._code(op)) or _FUSED.get(self._fused(op))
         return named_activation(name) if name else None
 
-    def _back(self, tensor: int, passing: set[int]) -> Table | None:
-        """The operator that a tensor comes from, through those that may stand between."""
-        for _ in range(_STEPS):
+    def _walk(self, tensor: int, passing: set[int]) -> tuple[list[Table], Table | None]:
+        """The operator that a tensor comes from, and those behind it that may stand between."""
+        passed: list[Table] = []
+        while len(passed) < _STEPS:
             op = self._writer.get(tensor)
             if op is None or self._code(op) not in passing:
-                return op
+                return passed, op
+            passed.append(op)
             tensor = op.numbers(1).tolist()[0]
-        return None
+        return passed, None
 
     def _code(self, op: Table) -> int:
         return self._codes[op.number(0, "I")]
@@ -212,12 +282,12 @@ class Table:
         """The table that the buffer begins with."""
         return cls(data, struct.unpack_from("<I", data, 0)[0])
 
-    def number(self, field: int, kind: str = "i") -> int:
+    def number(self, field: int, kind: str = "i") -> Any:
         """A scalar, `kind` as in `struct`; 0 where it is absent."""
         place = self._at(field)
         if place is None:
             return 0
-        return int(struct.unpack_from(f"<{kind}", self._data, place)[0])
+        return struct.unpack_from(f"<{kind}", self._data, place)[0]
 
     def table(self, field: int) -> Table | None:
         """A table, or None where it is absent."""
