@@ -79,7 +79,9 @@ def expected(kind, weight, bias, tokens, without_bias, blank):
         has_bias = kind in ("layer", "pair", "estimator")
         b = B if has_bias and not without_bias else None
     else:
-        chosen = {None: VALUE if kind == "module" else HEAD}.get(weight, weight)
+        if weight is None and kind == "module":  # it has two layers, and no output
+            return None
+        chosen = {None: HEAD}.get(weight, weight)
         if chosen == "lm_head":
             if kind != "module":
                 return None
@@ -229,7 +231,7 @@ def test_a_named_layer_of_a_module_keeps_the_step_before_it():
         ([[1.0, 2.0]], "1 class has nothing to choose from"),
         ([[1.0], [1.0, 2.0]], "W is not an array of numbers"),
         (pd.DataFrame({"a": ["x", "y"]}), "W must be an array of real numbers"),
-        (SimpleNamespace(fit=None), "pass the fitted linear model itself"),
+        (SimpleNamespace(fit=None), "has no coef_: it is not fitted, or no linear model"),
         (SimpleNamespace(coef_=np.eye(3), support_vectors_=0), "between pairs of classes"),
         (SimpleNamespace(coef_=np.ones(3), intercept_=0.0), "not one row a class"),
         (torch.nn.ReLU(), "ReLU has no Linear layer"),
@@ -332,6 +334,68 @@ def test_linear_models_of_scikit_learn_decide_as_their_layer_does():
         assert [layer.tokens[t] for t in layer.logits(X).argmax(1)] == model.predict(X).tolist()
     with pytest.raises(ValueError, match="SVC decides between pairs"):
         sg.load(pytest.importorskip("sklearn.svm").SVC(kernel="linear").fit(X, y))
+
+
+def test_wrapped_models_of_scikit_learn_are_read_inside():
+    from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = np.array(list("vwxyz"))[np.argmax(X @ rng.standard_normal((3, 5)), 1)]
+    labels = X @ rng.standard_normal((3, 4)) > 0
+    scaled = make_pipeline(StandardScaler(), LogisticRegression())
+    search = GridSearchCV(scaled, {"logisticregression__C": [0.1, 1.0]}, cv=2)
+    rest = OneVsRestClassifier(LogisticRegression())
+    for model, target in (
+        (search, y), (scaled, y), (rest, y), (rest, y > "w"), (rest, labels),
+        (RidgeClassifier(), labels),
+    ):  # fmt: skip
+        model.fit(X, target)
+        head = sg.load(model)
+        inputs = X
+        if model is search or model is scaled:
+            pipeline = getattr(model, "best_estimator_", model)
+            inputs = pipeline[:-1].transform(X)
+            assert any("StandardScaler" in note for note in head.notes)
+        scores = head.layer.logits(inputs)
+        if target is labels:
+            assert head.readout.rule == "threshold"
+            np.testing.assert_array_equal(scores > 0, model.predict(X))
+        else:
+            assert head.readout.rule == "argmax"
+            names = np.array(head.layer.tokens)[scores.argmax(1)]
+            np.testing.assert_array_equal(names, model.predict(X).astype(str))
+        if hasattr(model, "predict_proba"):
+            found = head.readout.probabilities(scores)
+            np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-12)
+    with pytest.raises(ValueError, match="LinearRegression is a regression"):
+        sg.load(LinearRegression().fit(X, labels))
+    with pytest.raises(ValueError, match="GaussianNB of OneVsRestClassifier has no coef_"):
+        sg.load(OneVsRestClassifier(GaussianNB()).fit(X, y))
+
+
+def test_probabilities_are_those_of_scikit_learn():
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    for classes in (2, 4):
+        y = np.argmax(X @ rng.standard_normal((3, classes)), 1)
+        for model in (
+            LogisticRegression(), SGDClassifier(loss="log_loss", random_state=0),
+            LinearDiscriminantAnalysis(),
+        ):  # fmt: skip
+            head = sg.load(model.fit(X, y))
+            found = head.readout.probabilities(head.layer.logits(X))
+            np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-12)
+    head = sg.load(SGDClassifier(random_state=0).fit(X, y))
+    assert head.readout.probability == "none"
 
 
 def test_a_weight_norm_gives_the_matrix_that_is_multiplied_with():

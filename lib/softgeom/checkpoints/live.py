@@ -19,7 +19,9 @@ from softgeom.checkpoints.activation import Activation, named_activation
 from softgeom.checkpoints.choosing import Choice, choose
 from softgeom.checkpoints.opened import Asked, NamesOf, Opened, Shown
 from softgeom.checkpoints.tensors import ArrayStore, plain, unwrapped
+from softgeom.checkpoints.torch_module import configuration, effective, find_head, unwrapped_module
 from softgeom.layer import SoftmaxLayer
+from softgeom.readout import Readout
 from softgeom.rounding import as_floats, widened
 from softgeom.source import Source
 
@@ -33,9 +35,9 @@ _PASSED = {"Dropout", "Flatten", "Identity"}
 
 def open_object(model: Any) -> Opened:
     """What an object in memory holds: a matrix (C, d) as array, tensor, list of rows, DataFrame
-    (its index names the classes) or SciPy sparse; (W, b); a SoftmaxLayer; a torch.nn.Module (of
-    Transformers its output embeddings, else the last Linear that it registers); a mapping from name
-    to tensor; a fitted linear model of scikit-learn. ValueError for anything else.
+    (its index names the classes) or SciPy sparse; (W, b); a SoftmaxLayer; a torch.nn.Module (see
+    `torch_module`); a mapping from name to tensor; a fitted linear model of scikit-learn, also in a
+    pipeline, a search or OneVsRestClassifier. ValueError for anything else.
     """
     if isinstance(model, SoftmaxLayer):
         return _matrix(model.W, model.b, "a layer in memory", model.tokens)
@@ -125,27 +127,79 @@ def _estimator(model: Any) -> Opened:
     """Scores ``coef_ x + intercept_``; two classes have one row, the second's score less the
     first's.
     """
-    name = type(model).__name__
-    if not hasattr(model, "coef_"):
-        raise ValueError(
-            f"{name} has no coef_: pass the fitted linear model itself (of a pipeline its last "
-            "step, of a search its best_estimator_)."
-        )
-    if hasattr(model, "support_vectors_"):
-        raise ValueError(
-            f"{name} decides between pairs of classes, not by one row a class: use LinearSVC."
-        )
-    W, b = as_array(model.coef_, "coef_"), as_array(getattr(model, "intercept_", 0.0), "intercept_")
+    name, steps = type(model).__name__, []
+    while (inner := _inside(model)) is not None:
+        steps += [type(step).__name__ for _, step in getattr(model, "steps", [])[:-1]]
+        model = inner
+    base = sys.modules.get("sklearn.base")
+    if base is not None and isinstance(model, base.RegressorMixin):
+        raise ValueError(f"{name} is a regression: its outputs are numbers, not classes.")
+    several = hasattr(model, "estimators_") and hasattr(model, "label_binarizer_")
+    W, b = _rows(model.estimators_ if several else [model], name)
     classes = getattr(model, "classes_", None)
-    if W.ndim == 2 and len(W) == 1 and classes is not None and len(classes) == 2:
+    if len(W) == 1 and classes is not None and len(classes) == 2:
         W = np.vstack([np.zeros_like(W), W])
         b = np.append(np.zeros_like(b), b) if b.size == 1 else b
-    if W.ndim != 2 or (classes is not None and len(classes) != len(W)):
+    if len(W) != (len(W) if classes is None else len(classes)):
         many = "" if classes is None else f" for {len(classes)} classes"
         raise ValueError(f"{name} has coef_ of shape {W.shape}{many}: not one row a class.")
     tokens = None if classes is None else [str(each) for each in classes]
     # fit_intercept=False gives the number zero
-    return _matrix(W, b if b.any() else None, f"{name} in memory", tokens)
+    opened = _matrix(W, b if b.any() else None, f"{name} in memory", tokens)
+    before = f"its features are what {', '.join(steps)} give: any in the set are asked about"
+    notes = [before] if steps else []
+    return replace(opened, notes=notes, readout=_readout(model, several, len(W)))
+
+
+def _inside(model: Any) -> Any:
+    """The estimator that decides inside a search or a pipeline."""
+    return getattr(model, "best_estimator_", None) or (
+        model.steps[-1][1] if getattr(model, "steps", None) else None
+    )
+
+
+def _rows(estimators: Sequence[Any], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (rows, d) and intercepts of linear models, one below the other."""
+    parts = []
+    for each in estimators:
+        kind = type(each).__name__
+        if hasattr(each, "support_vectors_"):
+            raise ValueError(
+                f"{kind} decides between pairs of classes, not by one row a class: use LinearSVC."
+            )
+        if not hasattr(each, "coef_"):
+            of = "" if kind == name else f" of {name}"
+            raise ValueError(
+                f"{kind}{of} has no coef_: it is not fitted, or no linear model; pass one that is."
+            )
+        W = as_array(each.coef_, "coef_")
+        if W.ndim != 2:
+            raise ValueError(f"{kind} has coef_ of shape {W.shape}: not one row a class.")
+        parts.append((W, as_array(getattr(each, "intercept_", 0.0), "intercept_")))
+    if len(parts) == 1:
+        return parts[0]
+    if any(len(W) != 1 for W, _ in parts):
+        raise ValueError(f"{name} holds models of several rows each: not one row a class.")
+    return np.vstack([W for W, _ in parts]), np.concatenate([b.reshape(-1)[:1] for _, b in parts])
+
+
+def _readout(model: Any, several: bool, rows: int) -> Readout:
+    """How scikit-learn reads the scores: which label it predicts, and its `predict_proba`."""
+    each = model.estimators_[0] if several else model
+    kind = type(each).__name__
+    binarizer = getattr(model, "label_binarizer_" if several else "_label_binarizer", None)
+    together = not str(getattr(binarizer, "y_type_", "")).startswith("multilabel")
+    logistic = kind.startswith("LogisticRegression") or getattr(each, "loss", "") == "log_loss"
+    if not together:
+        return Readout("threshold", probability="sigmoid" if logistic else "none")
+    apart = several or kind == "SGDClassifier" or getattr(each, "solver", "") == "liblinear"
+    apart = apart or getattr(each, "multi_class", "") == "ovr"
+    if logistic and apart and rows > 2:
+        return Readout(probability="normalised sigmoids")
+    if logistic and rows == 2 and getattr(each, "multi_class", "") == "multinomial":
+        return Readout(scale=2.0)  # the softmax of (-score, score)
+    softmax = logistic or kind == "LinearDiscriminantAnalysis"
+    return Readout(probability="softmax" if softmax else "none")
 
 
 def _state_dict(model: Mapping[Any, Any]) -> Opened:
@@ -163,53 +217,40 @@ def _state_dict(model: Mapping[Any, Any]) -> Opened:
 
 def _module(model: Any) -> Opened:
     """The layer of a torch module, which its structure shows better than names do."""
-    name = type(model).__name__
-    kind = getattr(getattr(model, "config", None), "model_type", None)
+    name, inner = type(model).__name__, unwrapped_module(model)
     tensors = dict(model.state_dict())
-    return Opened(
-        _Tensors(tensors, name),
-        Source(name, "memory"),
-        {} if kind is None else {"model_type": kind},
-        show=functools.partial(_show_module, model, tensors),
-    )
+    config = configuration(inner)
+    if config:
+        config = {**config, "architectures": [type(inner).__name__]}
+    show = functools.partial(_show_module, model, tensors)
+    return Opened(_Tensors(tensors, name), Source(name, "memory"), config, show=show)
 
 
 def _show_module(model: Any, tensors: dict[str, Any], asked: Asked) -> Shown:
-    modules = dict(model.named_modules())
-    name, why = asked.weight, ""
+    modules, label = dict(model.named_modules()), type(model).__name__
+    name, found = asked.weight, None
     if name is None:
-        path, why = _last_linear(model, modules)
-    else:
-        path = name if hasattr(modules.get(name), "weight") else name.rpartition(".")[0]
-    if name is None or name == path:
+        found = find_head(model, _Tensors(tensors, label))
+        name = found.weight
+    path = name if hasattr(modules.get(name), "weight") else name.rpartition(".")[0]
+    if name == path:
         name = _join(path, "weight")
     owner = modules.get(path)
-    # what a layer computes from parameters (a weight norm) no state dict has under its name
-    own = {_join(path, part): getattr(owner, part, None) for part in ("weight", "bias")}
+    own = {_join(path, "bias"): getattr(owner, "bias", None)}
+    if hasattr(owner, "weight") and name == _join(path, "weight"):
+        own[name] = effective(owner)  # which no state dict has under its name
     own = {key: value for key, value in own.items() if _is_torch(value, "Tensor")}
-    store = _Tensors({**tensors, **own}, type(model).__name__)
-    choice = choose(store, {}, name, asked.bias, without_bias=asked.without_bias)
-    if why:
-        choice = replace(choice, why=(why, *choice.why[1:]))
-    return Shown(store, choice, None if owner is None else _before(model, owner))
-
-
-def _last_linear(model: Any, modules: dict[str, Any]) -> tuple[str, str]:
-    """The path of the layer that a module ends with, and why it is that one."""
-    name = type(model).__name__
-    if _is_torch(model, "nn", "Linear"):
-        return "", name
-    head = getattr(model, "get_output_embeddings", None)
-    found = head() if callable(head) else None
-    for path, part in modules.items():
-        if part is found and getattr(found, "weight", None) is not None:
-            return path, f"the output embeddings of {name}"
-    linears = [path for path, part in modules.items() if _is_torch(part, "nn", "Linear")]
-    if not linears:
-        raise ValueError(
-            f"{name} has no Linear layer: pass its last matrix, or softgeom.SoftmaxLayer(W, b)."
-        )
-    return linears[-1], f"{linears[-1]}, the last Linear of {name}"
+    store = _Tensors({**tensors, **own}, label)
+    before = None if owner is None else _before(model, owner)
+    if found is None:
+        choice = choose(store, {}, name, asked.bias, without_bias=asked.without_bias)
+        return Shown(store, choice, before)
+    # a trace shows that there is no bias; a model of Transformers may add a loose one
+    bare = asked.without_bias or (found.readout is not None and found.bias is None)
+    bias = asked.bias or (None if bare or found.bias == _join(path, "bias") else found.bias)
+    choice = choose(store, {}, name, bias, without_bias=bare and asked.bias is None)
+    choice = replace(choice, why=(f"{found.weight}, {found.why}", *choice.why[1:]))
+    return Shown(store, choice, before, readout=found.readout)
 
 
 def _before(model: Any, layer: Any) -> Activation | None:
@@ -227,7 +268,8 @@ def _activation(module: Any) -> Activation | None:
     kind = type(module).__name__
     if kind in _ACTIVATIONS:
         return named_activation(_ACTIVATIONS[kind])
-    if kind in {"LayerNorm", "RMSNorm"} and module.weight is not None:
+    own = kind in {"LayerNorm", "RMSNorm"} and _is_torch(module, "nn", kind)
+    if own and module.weight is not None and module.weight.ndim == 1:
         shift = getattr(module, "bias", None)
         shift = None if shift is None else as_array(shift, kind)
         return Activation(kind, gain=as_array(module.weight, kind), shift=shift)
