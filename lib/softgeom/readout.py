@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -49,6 +49,21 @@ class Readout:
             if value is not None and not (value > 0 and math.isfinite(value)):
                 what = name.replace("_", " ")
                 raise ValueError(f"the model's {what} is {value}: it must be positive and finite.")
+
+    def to_json(self) -> dict[str, Any]:
+        """The readout as plain JSON, exactly."""
+        return {**asdict(self), "caveats": list(self.caveats)}
+
+    @staticmethod
+    def from_json(stored: Any) -> Readout:
+        """What ``to_json`` gave; ValueError for other fields or values."""
+        wanted = {each.name for each in fields(Readout)}
+        if not isinstance(stored, dict) or set(stored) != wanted:
+            raise ValueError("the stored readout has other fields")
+        found = Readout(**{**stored, "caveats": tuple(map(str, stored["caveats"]))})
+        if found.rule not in get_args(Rule) or found.probability not in get_args(Probability):
+            raise ValueError("the stored readout has an unknown rule or kind of probability")
+        return found
 
     @property
     def known(self) -> bool:
@@ -147,7 +162,8 @@ def readout_of(config: Mapping[str, Any]) -> Readout:
     """What a configuration as Transformers writes it (``config.json``), or the header of a GGUF
     file under such names (`model_type`: its architecture), puts behind the layer.
     """
-    inner = next((config[k] for k in _INNER if isinstance(config.get(k), Mapping)), {})
+    within = (config.get(key) for key in _INNER)
+    inner: Mapping[str, Any] = next((each for each in within if isinstance(each, Mapping)), {})
     families = [str(each.get("model_type")) for each in (config, inner)]
     merged = {**inner, **config}
     found = _of_problem(merged.get("problem_type"))

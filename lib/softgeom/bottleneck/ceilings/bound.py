@@ -20,6 +20,17 @@ that is the least such bound, by convex duality (F(x) = -log p_t(x) is convex).
 
 the *floor* that q, the softmax at a point, proves.
 
+*What stands behind the layer* (``softgeom.readout``). With logits ``s z``, s > 0, of scores
+``z = W x + b`` the exponent is s times as much: ``A = H(l) + s (sum l_i b_i - b_t - s_X(r))``.
+A soft cap ``y = c tanh(s z / c)`` has slopes between 0 and s. So a rival that leads in z leads in
+y, ``exp(y_i - y_t) >= 1``, and one that trails does so by at most ``s (z_t - z_i)``. Hence
+
+    1 / p_t = 1 + sum exp(y_i - y_t) >= 1 + sum min(1, exp(s (z_i - z_t))) >= min(2, 1 / p'_t)
+
+with p' the softmax of ``s z``: the cap leaves every ceiling of one half and more as it is, and
+makes none larger than one half. Of a sigmoid, ``p_t = 1 / (1 + exp(-y_t))`` grows with z_t, whose
+supremum is ``s_X(w_t) + b_t``.
+
 Unbounded features need ``r = 0``. With ``D_i = w_i - w_t`` and ``M = sum u_i D_i D_i^T`` the
 weights ``u_i (1 + D_i.mu)``, ``M mu = -sum u_i D_i``, have exactly the mean row w_t: they exist and
 are positive when ``eps = max |D_i| |sum u_i D_i| / lambda_min(M) < 1``, and A changes by little
@@ -35,7 +46,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +54,7 @@ from numpy.typing import ArrayLike
 
 from softgeom.arrays import Array, Floats, Ints
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.readout import PLAIN, Readout
 from softgeom.rounding import demand_standard_model, exponent, gamma, norm_up, underflow
 
 LIBRARY = 2.0**-48  # relative error of exp and log: sixteen units in the last place
@@ -71,14 +83,22 @@ class Target:
 
 
 class Certifier:
-    """Certifies bounds for one layer over one feature set; holds what all of them need."""
+    """Certifies bounds for one layer over one feature set, and what stands behind the layer; holds
+    what all of them need. Its `caveats` are the caller's to say.
+    """
 
-    def __init__(self, layer: SoftmaxLayer, features: FeatureSet) -> None:
+    def __init__(self, layer: SoftmaxLayer, features: FeatureSet, readout: Readout = PLAIN) -> None:
         demand_standard_model()
+        if readout.probability not in ("softmax", "sigmoid"):
+            what = {"none": "gives no probabilities"}
+            gives = what.get(readout.probability, f"gives {readout.probability}")
+            raise ValueError(f"this model {gives}: bounds are known for a softmax or sigmoids.")
         features.check(layer.dimension)
         self.layer, self.features = layer, features
         self.W = layer.W.astype(np.float64, copy=False)
-        self.b = layer.bias.astype(np.float64)
+        self.readout, self.scale = readout, float(readout.scale)
+        self.unscaled = layer.bias.astype(np.float64)
+        self.b = self.scale * self.unscaled  # what it is rounded by is in every slack
         self.columns = np.abs(self.W).max(axis=0)  # (d,)
         self.norm = float(norm_up(self.W).max())
         self.power = exponent(self.norm)
@@ -95,13 +115,11 @@ class Certifier:
         demand_standard_model()  # also now: it may be long ago that it was made
         ceiling, reached = np.ones(len(classes)), np.zeros(len(classes))
         for look, group in self._looks(Z, at):
+            seen = self._seen(look)
             for n in group.tolist():
                 t = int(classes[n])
-                ceiling[n] = odds_to_ceiling(self._odds(look, t))
-                log_p = -self._attained(look, Target(np.array([t]), np.ones(1)))
-                # twice: the product is rounded, too
-                down = 1 - 2 * LIBRARY
-                reached[n] = math.exp(log_p) * down if log_p > LEAST_EXPONENT else 0.0
+                ceiling[n] = self._ceiling(look, t)
+                reached[n] = self._reached(seen, t)
         return ceiling, np.minimum(reached, ceiling)
 
     def floors(self, Z: Array, targets: Sequence[Target], at: Ints) -> tuple[Floats, Floats]:
@@ -142,7 +160,45 @@ class Certifier:
             "size": float(few @ np.abs(own)),
         }
         look = _Look(y=np.zeros(0), u=u, top=0.0, error=0.0, inside=False, **sums)
-        return odds_to_ceiling(self._odds(look, t))
+        return self._ceiling(look, t)
+
+    def _ceiling(self, look: _Look, t: int) -> float:
+        """What the weights of a look prove of the largest probability of class t."""
+        if self.readout.probability == "sigmoid":
+            return odds_to_ceiling(-self._highest(t))
+        ceiling = odds_to_ceiling(self._odds(look, t))
+        return ceiling if self.readout.soft_cap is None else max(0.5, ceiling)
+
+    def _reached(self, seen: _Look, t: int) -> float:
+        """What class t has at a point, rounded down."""
+        down = 1 - 2 * LIBRARY  # twice: the product is rounded, too
+        if self.readout.probability == "softmax":
+            log_p = -self._attained(seen, Target(np.array([t]), np.ones(1)))
+            return math.exp(log_p) * down if log_p > LEAST_EXPONENT else 0.0
+        low = float(seen.y[t]) - float(seen.error) if seen.inside else -math.inf
+        odds = math.exp(min(-low, 700.0)) * (1 + LIBRARY)
+        return 1 / (1 + odds) * down if low > LEAST_EXPONENT else 0.0
+
+    def _highest(self, t: int) -> float:
+        """The largest logit of class t over the set, rounded up."""
+        w = self.W[t]
+        reach, size = self.features.support_bound(w, np.zeros(len(w)))
+        reach = self.scale * (reach + gamma(len(w) + 8) * size)
+        y = reach + float(self.b[t]) + gamma(8) * (abs(reach) + abs(float(self.b[t])))
+        cap = self.readout.soft_cap
+        return y if cap is None else cap * math.tanh(y / cap) + cap * (gamma(4) + LIBRARY)
+
+    def _seen(self, look: _Look) -> _Look:
+        """The look with the logits that the model's softmax sees: capped, where it caps them."""
+        cap = self.readout.soft_cap
+        if cap is None:
+            return look
+        y = cap * np.tanh(look.y / cap)
+        top = float(y.max())
+        total = float(np.exp(y - top).sum())
+        # a cap moves no logit by more than it is off, but is rounded itself
+        error = float(look.error) + cap * (gamma(4) + LIBRARY)
+        return replace(look, y=y, top=top, total=total, error=error)
 
     def _looks(self, Z: Array, at: Ints) -> Any:
         """Each point that is used, with the positions of those that use it."""
@@ -159,15 +215,16 @@ class Certifier:
     def _look(self, Z: Floats) -> list[_Look]:
         d = self.layer.dimension
         x, moved = self.features.features_at(Z)
-        Y = x @ self.W.T + self.b
+        Y = self.scale * (x @ self.W.T + self.unscaled)
         top = Y.max(axis=1, keepdims=True)
         A = Y - top  # the arguments of exp as they are: rounded, they make other weights
         U = np.where(A < LEAST_EXPONENT, 0.0, np.exp(A))
-        error = gamma(d + 6) * (self.norm * norm_up(x) + self.most_bias) + self.norm * moved
+        rounded = gamma(d + 6 + (self.scale != 1))
+        error = self.scale * self.norm * (rounded * norm_up(x) + moved) + rounded * self.most_bias
         entropy = np.einsum("nc,nc->n", U, -A)
         columns = (Y, U, top[:, 0], U.sum(axis=1), U @ self.W, entropy, U @ self.b, entropy)
         inside = self.features.contains(Z) & np.isfinite(Y).all(axis=1)
-        rest = (error + underflow(d + 6), inside)
+        rest = (error + max(1.0, self.scale) * underflow(d + 6), inside)
         return [_Look(*each) for each in zip(*columns, *rest, strict=True)]
 
     def _odds(self, look: _Look, t: int) -> float:
@@ -182,7 +239,7 @@ class Certifier:
         r = (look.total * self.W[t] - look.mean) / total
         r_error = n * 4 * whole * self.columns + whole * underflow(self.layer.classes)
         reach, size = self.features.support_bound(r, r_error)
-        reach += gamma(len(r) + 8) * size
+        reach = self.scale * (reach + gamma(len(r) + 8) * size)
         if math.isinf(reach):
             return self._odds_of_exact_mean(look, t)
         entropy = look.entropy - own * -math.log(own) if own else look.entropy
@@ -260,7 +317,7 @@ class Certifier:
         v = shares @ self.W[target.classes] - look.mean / look.total
         error = (n + gamma(2 * k + 8)) * 2 * self.columns + underflow(self.layer.classes)
         reach, size = self.features.support_bound(v, error)
-        reach += gamma(len(v) + 8) * size
+        reach = self.scale * (reach + gamma(len(v) + 8) * size)
         H, H_error = target.entropy
         own = float(shares @ self.b[target.classes])
         value = (look.entropy + look.bias) / look.total + math.log(look.total) - H - own - reach

@@ -40,6 +40,7 @@ from softgeom.bottleneck.problem import chosen_classes, make_problem
 from softgeom.bottleneck.searching.ascent import far_points
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded, identity
 from softgeom.parallel import Backend, run_blocks
+from softgeom.readout import PLAIN, Readout
 from softgeom.threads import one_thread
 from softgeom.writing import whole
 
@@ -59,7 +60,8 @@ class Ceilings:
     """Certified ceilings of some or all classes of a layer over a feature set.
 
     ``ceiling`` (n,) are upper bounds on the probability of ``classes`` (n,) at any x of the set,
-    ``reached`` (n,) lower bounds on what they have at their points, ``points[at]``.
+    ``reached`` (n,) lower bounds on what they have at their points, ``points[at]``; ``readout`` is
+    what stands between the layer and these probabilities.
     """
 
     layer: SoftmaxLayer
@@ -69,6 +71,7 @@ class Ceilings:
     at: Ints
     ceiling: Floats
     reached: Floats
+    readout: Readout = PLAIN
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -103,14 +106,18 @@ class Ceilings:
         """
         if not isinstance(self.features, Box):
             raise ValueError("Ceilings are sharpened over a box; these features are another set.")
+        if self.readout.soft_cap is not None or self.readout.probability != "softmax":
+            raise ValueError("Ceilings are sharpened of a softmax without a soft cap alone.")
         low, high = self.features.bounds(self.layer.dimension)
+        layer = _scaled(self.layer, self.readout.scale)
         which = np.flatnonzero(np.isin(self.classes, classes))
         pairs = zip(self.classes[which].tolist(), self.at[which].tolist(), strict=True)
-        best = [best_in_box(self.layer, t, self.points[n], low, high) for t, n in pairs]
+        best = [best_in_box(layer, t, self.points[n], low, high) for t, n in pairs]
         if not best:
             return self
         points, own = np.array(best), np.arange(len(best))
-        proven = _bounds(self.layer, self.features, points, self.classes[which], own)
+        certifier = Certifier(self.layer, self.features, self.readout)
+        proven = _bounds(certifier, points, self.classes[which], own)
         at, ceiling, reached = self.at.copy(), self.ceiling.copy(), self.reached.copy()
         at[which] = len(self.points) + own
         ceiling[which], reached[which] = proven
@@ -122,7 +129,7 @@ class Ceilings:
         """Recompute every bound from layer and points alone; ValueError at the first class that
         claims more than its point proves.
         """
-        certifier = Certifier(self.layer, self.features)
+        certifier = Certifier(self.layer, self.features, self.readout)
         ceiling, reached = certifier.ceilings(self.points, self.classes, self.at)
         bounds = {"ceiling": (ceiling, self.ceiling), "probability": (-reached, -self.reached)}
         for name, (ours, claimed) in bounds.items():
@@ -138,15 +145,15 @@ class Ceilings:
         used, at = np.unique(self.at, return_inverse=True)
         arrays = {"classes": self.classes, "points": self.points[used], "at": at}
         bounds = {"ceilings": self.ceiling, "reached": self.reached}
-        ceilings_file.save(path, self.layer, self.features, arrays | bounds)
+        ceilings_file.save(path, self.layer, self.features, arrays | bounds, self.readout)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Ceilings:
         """Read what ``save`` wrote, and verify it; ValueError if damaged, or of another layer."""
-        features, arrays = ceilings_file.load(path, layer)
+        features, arrays, readout = ceilings_file.load(path, layer)
         classes, at = (arrays[name].astype(np.intp) for name in ("classes", "at"))
         bounds = (arrays["ceilings"], arrays["reached"])
-        found = cls(layer, features, classes, arrays["points"], at, *bounds)
+        found = cls(layer, features, classes, arrays["points"], at, *bounds, readout)
         found.verify()
         return found
 
@@ -157,6 +164,7 @@ def ceilings(
     classes: ArrayLike | None = None,
     *,
     features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
+    readout: Readout = PLAIN,
     gap: float = GAP,
     seed: int = 0,
     n_jobs: int = 1,
@@ -167,25 +175,27 @@ def ceilings(
 ) -> Ceilings:
     """For each class the largest probability that any features of the set can give it.
 
-    ``classes`` (default all) are those asked about, each once. ``gap`` is the aim, in nats, for the
-    distance of what is proven from what is attained; a class that attains more than ``exp(-gap)``
-    is done, for no ceiling exceeds 1. ``seed`` chooses the classes that are solved first, and with
+    ``classes`` (default all) are those asked about, each once. ``readout`` is what the model does
+    with the layer's scores; its caveats are the caller's to say. ``gap`` is the aim, in nats, for
+    the distance of what is proven from what is attained; a class that attains more than
+    ``exp(-gap)`` is done, for no ceiling exceeds 1. ``seed`` chooses the classes that are solved first, and with
     them points and bounds within the gap. A second call with the same ``checkpoint`` folder goes on
     from the points of finished blocks; bounds are always computed anew. ``n_jobs``, ``backend``,
     ``address``: see ``softgeom.parallel.run_blocks``.
 
-    ValueError if a class is out of range or given twice, ``gap`` is not positive, or the feature
-    set does not fit the layer.
+    ValueError if a class is out of range or given twice, ``gap`` is not positive, the feature set
+    does not fit the layer, or the probabilities are neither a softmax nor sigmoids.
     """
     chosen = np.sort(chosen_classes(layer, classes))
     if not len(chosen):
         raise ValueError("classes names none: give at least one.")
     if not gap > 0 or not math.isfinite(gap):
         raise ValueError(f"gap is a positive number of nats, not {gap}.")
-    features.check(layer.dimension)
+    Certifier(layer, features, readout)  # refuses what it cannot bound before anything is searched
     folder = None if checkpoint is None else Path(checkpoint).absolute()
     key = {} if folder is None else identity(layer)
-    task = _Task(layer, features, gap, folder, key, np.zeros((0, layer.dimension), np.float32))
+    none = np.zeros((0, layer.dimension), np.float32)
+    task = _Task(layer, features, readout, gap, folder, key, none)
     rng = np.random.default_rng(seed)
     first = np.sort(rng.choice(chosen, min(SEEDS, len(chosen)), replace=False))
     seeds = ceiling_block(task, first)
@@ -198,7 +208,7 @@ def ceilings(
     points = np.concatenate([part[0] for part in parts])
     at = np.concatenate([part[1] + o for part, o in zip(parts, offsets[:-1], strict=True)])
     ceiling, reached = (np.concatenate([part[n] for part in parts]) for n in (2, 3))
-    return Ceilings(layer, features, chosen, points, at, ceiling, reached)
+    return Ceilings(layer, features, chosen, points, at, ceiling, reached, readout)
 
 
 @np.errstate(all="ignore")
@@ -207,6 +217,7 @@ def floor(
     targets: Iterable[Target_],
     *,
     features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
+    readout: Readout = PLAIN,
     gap: float = 0.005,
     steps: int = 400,
 ) -> pd.DataFrame:
@@ -223,13 +234,16 @@ def floor(
         of_radius: where it is attained, as a share of the radius of a ball or a norm's ellipsoid
         (NaN without one): a normalisation puts its features at 1, where the floor holds too.
 
-    ValueError if a target is empty, names a class twice or one that does not exist, or has
+    ValueError unless the probabilities are a softmax of scaled scores, without a cap (``readout``);
+    if a target is empty, names a class twice or one that does not exist, or has
     probabilities that are not positive or do not sum to one.
     """
+    if readout.soft_cap is not None or readout.probability != "softmax":
+        raise ValueError("floors are known for a softmax without a soft cap alone.")
     asked = [_target(layer, n, target) for n, target in enumerate(targets)]
     if not asked:
         return pd.DataFrame(columns=FLOORS)
-    program = make_program(layer, features)
+    program = make_program(_scaled(layer, readout.scale), features)
     shares = [t.weights / t.weights.sum() for t in asked]
     means = np.stack([s @ program.W[t.classes] for s, t in zip(shares, asked, strict=True)])
     shifts = np.array([float(s @ program.b[t.classes]) for s, t in zip(shares, asked, strict=True)])
@@ -242,7 +256,7 @@ def floor(
     while len(descents):
         ended = descents.step()
         points[ended["name"]] = ended["z"]
-    certifier = Certifier(layer, features)
+    certifier = Certifier(layer, features, readout)
     proven, attained = certifier.floors(points, asked, np.arange(len(asked)))
     radius = program.region.radius
     share = np.linalg.norm(points, axis=1) / radius if np.isfinite(radius) else np.nan
@@ -255,6 +269,7 @@ def floor(
 class _Task:
     layer: SoftmaxLayer
     features: FeatureSet
+    readout: Readout
     gap: float
     checkpoint: Path | None
     key: dict[str, Any]  # identity of the layer, where there is a checkpoint
@@ -273,28 +288,31 @@ def ceiling_block(task: _Task, classes: Ints) -> Part:
     else:
         seeds = hashlib.sha256(task.seeds.tobytes()).hexdigest()
         options = f"ceilings {task.gap} {seeds}"
+        options += "" if task.readout == PLAIN else f" {task.readout}"
         path = block_path(task.checkpoint, task.key, options, task.features, classes)
         sizes: Any = {"n": len(classes), "d": task.layer.dimension}
         points, at = finished(path, partial(_read_block, **sizes), work, _write_block)
-    return points, at, *_bounds(task.layer, task.features, points, classes, at)
+    certifier = Certifier(task.layer, task.features, task.readout)
+    return points, at, *_bounds(certifier, points, classes, at)
 
 
-def _bounds(
-    layer: SoftmaxLayer, features: FeatureSet, points: Array, classes: Ints, at: Ints
-) -> tuple[Floats, Floats]:
+def _bounds(certifier: Certifier, points: Array, classes: Ints, at: Ints) -> tuple[Floats, Floats]:
     """What points prove for classes (n,), to be written: it holds on any machine, whose rounding
     may differ by a few units.
     """
-    ceiling, reached = Certifier(layer, features).ceilings(points, classes, at)
+    ceiling, reached = certifier.ceilings(points, classes, at)
     return np.minimum(1.0, ceiling * (1 + MACHINES)), reached * (1 - MACHINES)
 
 
 def _search(task: _Task, classes: Ints) -> tuple[Array, Ints]:
-    program = make_program(task.layer, task.features)
+    if task.readout.probability == "sigmoid":
+        return _highest_points(task.layer, task.features, classes), np.arange(len(classes))
+    layer = _scaled(task.layer, task.readout.scale)
+    program = make_program(layer, task.features)
     pool = _Pool(program, classes, task.gap)
     if not isinstance(task.features, Unbounded):
         # most winners are as good as certain far out in their own direction
-        pool.try_own(far_points(make_problem(task.layer, task.features), classes))
+        pool.try_own(far_points(make_problem(layer, task.features), classes))
     pool.try_all(np.concatenate([np.zeros((1, task.layer.dimension), np.float32), task.seeds]))
     descents = Descents(program, task.gap / 2)
     while len(batch := pool.next(TOGETHER - len(descents))) or len(descents):
@@ -306,8 +324,30 @@ def _search(task: _Task, classes: Ints) -> tuple[Array, Ints]:
         descents.drop(pool.done[descents.state["name"]])
     points, at = pool.points()
     if isinstance(task.features, Unbounded):
-        return polish(task.layer, classes, points, at)
+        return polish(layer, classes, points, at)
     return points, at
+
+
+def _scaled(layer: SoftmaxLayer, scale: float) -> SoftmaxLayer:
+    """The layer with its scores multiplied and rounded, for the search alone."""
+    if scale == 1:
+        return layer
+    kind = np.promote_types(layer.W.dtype, np.float32)
+    W = layer.W.astype(kind) * kind.type(scale)
+    return SoftmaxLayer(W, None if layer.b is None else layer.bias * scale)
+
+
+def _highest_points(layer: SoftmaxLayer, features: FeatureSet, classes: Ints) -> Floats:
+    """For each class a point (n, d) at which its score is as good as highest."""
+    W = np.asarray(features.effective_rows(layer.W[classes], np.float64), float)
+    region = features.region(layer.dimension, has_bias=False)
+    if region.low is not None and region.high is not None:
+        return np.where(W > 0, region.high, region.low)
+    if region.radius is None or not np.isfinite(region.radius):
+        return np.zeros(W.shape)
+    lengths = np.linalg.norm(W, axis=1, keepdims=True)
+    # just inside: a point on the sphere may round to one outside
+    return W / np.where(lengths > 0, lengths, 1.0) * (region.radius * (1 - 2.0**-40))
 
 
 class _Pool:
