@@ -65,11 +65,6 @@ class Readout:
             raise ValueError("the stored readout has an unknown rule or kind of probability")
         return found
 
-    @property
-    def known(self) -> bool:
-        """Whether `probability` of these scores is what the model gives."""
-        return self.probability == "softmax" and not self.caveats
-
     def logits(self, scores: Array) -> Array:
         """y of scores z, of any shape."""
         y = self.scale * np.asarray(scores, float)
@@ -86,8 +81,10 @@ class Readout:
             p = np.exp(-np.logaddexp(0.0, -y))
         return p if self.probability == "sigmoid" else p / p.sum(axis=-1, keepdims=True)
 
-    def sentence(self) -> str | None:
-        """What stands between the scores and the answer; None for a plain softmax."""
+    def sentence(self, *, accounted: bool = True) -> str | None:
+        """What stands between the scores and the answer, and what printed probabilities are of: the
+        model's output, where it is known and ``accounted`` for; None for a plain softmax.
+        """
         parts = list(self.caveats)
         if self.feature_scale != 1:
             parts.append(f"features are multiplied by {self.feature_scale:.6g} before the layer")
@@ -96,19 +93,28 @@ class Readout:
         if self.soft_cap is not None:
             parts.append(f"scores are capped ({self.soft_cap:g} * tanh(score / {self.soft_cap:g}))")
         if self.rule == "threshold":
-            parts.append("each label is decided by itself: it is on when its score is above 0")
-        if self.probability in ("sigmoid", "normalised sigmoids"):
+            parts.append("each label is decided by itself, and is on when its score is above 0")
+        if self.probability in _NAMES:
             parts.append(f"probabilities are {_NAMES[self.probability]}")
         if not parts:
             return None
-        return f"behind the layer: {'; '.join(parts)}. {NOT_ACCOUNTED}"
+        kept = "Verdicts do not depend on it"
+        if self.caveats:
+            kept = "Verdicts are about the scores W x + b"
+        elif self.rule == "threshold":
+            kept = "Each label has a verdict of its own"
+        about = "printed probabilities are the model's own"
+        if self.probability in ("none", "normalised sigmoids"):
+            about = "no probability is bounded"
+        elif self.caveats or not accounted:
+            about = "probabilities are those of a softmax of the scores, not of the model's output"
+        scaled = self.scale != 1 or self.feature_scale != 1 or self.soft_cap is not None
+        what = ", scores are scaled or capped" if scaled else ""
+        return f"behind the layer{what}: {'; '.join(parts)}. {kept}; {about}"
 
 
 PLAIN = Readout()
 _NAMES = {"sigmoid": "sigmoids of the scores", "normalised sigmoids": "sigmoids over their sum"}
-NOT_ACCOUNTED = (
-    "Probabilities printed here are those of softmax(W x + b), not of the model's output"
-)
 
 # What a key of a configuration does, and in which families (None: in all that have it). The
 # families' names are those of `model_type` and of GGUF's `general.architecture`.

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from softgeom.bottleneck.verdict_table import at_most, escape_token, up
+from softgeom.layer import SoftmaxLayer
 
 COLOURS = {  # of each verdict, on white and on a dark page
     "argmaxable": ("#0b5394", "#7fb2e5"),
@@ -63,11 +64,12 @@ def card(
     title: str,
     facts: Sequence[str] = (),
     *,
-    ceiling: Callable[[int], float],
+    ceiling: Callable[[int], float] | None,
     whole: bool = True,
 ) -> str:
     """HTML of a scan: `table` and `counts` are its own, `title` is the model's name, `facts` are
-    sentences under it, `ceiling` is ``Scan.ceiling``, asked of the classes that are listed by name.
+    sentences under it, `ceiling` is ``Scan.ceiling``, asked of the classes that are listed by name,
+    or None where no probability is bounded.
     `whole`: a document of its own, rather than a piece for a notebook.
     """
     lost = table[table["verdict"] == "unargmaxable"].sort_values("margin")
@@ -83,19 +85,50 @@ def card(
         worst = lost.head(_WORST)
         listed = zip(worst["class"], worst["token"], worst["margin"], strict=True)
         rows = _rows(
-            (_name(token), t, at_most(margin), f"{up(ceiling(t), 2)}%")
+            (_name(token), t, at_most(margin), *((f"{up(ceiling(t), 2)}%",) if ceiling else ()))
             for t, token, margin in listed
         )
+        last = "<th>probability at most</th>" if ceiling else ""
         parts.append(
             "<h2>Deepest inside</h2><table><tr><th>token</th><th>class</th><th>margin at "
-            f"most</th><th>probability at most</th></tr>{rows}</table>"
+            f"most</th>{last}</tr>{rows}</table>"
         )
         roll = " ".join(_name(token) for token in lost["token"][:_MANY])
         more = f" and {len(lost) - _MANY:,} more" if len(lost) > _MANY else ""
         parts.append(f'<h2>Never an output</h2><p class="roll">{roll}{more}</p>')
-    body = f'<style>{_STYLE}</style><div class="softgeom-card">{"".join(parts)}</div>'
-    if not whole:
-        return body
+    body = _body(parts)
+    return _document(title, body) if whole else body
+
+
+def label_card(
+    layer: SoftmaxLayer,
+    counts: Mapping[str, int],
+    never: Sequence[int],
+    title: str,
+    facts: Sequence[str],
+) -> str:
+    """HTML of a model that decides each label by itself: how many labels can be on, and which
+    never are.
+    """
+    rows = _rows((_text(name), f"{number:,}") for name, number in counts.items())
+    parts = [
+        f"<h1>{_text(title)}</h1>",
+        f"<p><b>{len(never):,} of {sum(counts.values()):,} labels are never on.</b></p>",
+        "".join(f"<p>{_text(fact)}</p>" for fact in facts),
+        f"<table>{rows}</table>",
+    ]
+    if never:
+        roll = " ".join(_name(layer.token(t)) for t in never[:_MANY])
+        more = f" and {len(never) - _MANY:,} more" if len(never) > _MANY else ""
+        parts.append(f'<h2>Never on</h2><p class="roll">{roll}{more}</p>')
+    return _document(title, _body(parts))
+
+
+def _body(parts: Sequence[str]) -> str:
+    return f'<style>{_STYLE}</style><div class="softgeom-card">{"".join(parts)}</div>'
+
+
+def _document(title: str, body: str) -> str:
     head = (
         '<meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width"><title>{_text(title)}</title><style>{_PAGE}</style>'

@@ -18,19 +18,23 @@ from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Finding, T
 from softgeom.bottleneck.proving.lp import chebyshev_radius
 from softgeom.bottleneck.proving.refine import make_exact
 from softgeom.bottleneck.verdict_table import count_verdicts, verdict_table
+from softgeom.head_facts import HeadFacts, with_facts
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.readout import PLAIN, Readout
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
     """The verdicts on some or all classes of a layer over a feature set; ``wider``: proofs for some
-    of its unargmaxable classes over others, a scan each (widening.py).
+    of its unargmaxable classes over others, a scan each (widening.py); ``head``: what is known
+    about the layer, where it was read from a model.
     """
 
     layer: SoftmaxLayer
     features: FeatureSet
     findings: Sequence[Finding]
     wider: tuple[Scan, ...] = ()
+    head: HeadFacts | None = None
     _position: dict[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,14 +49,17 @@ class Scan:
     def __repr__(self) -> str:
         counted = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
         asked = f"{len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}"
-        return f"Scan({asked}: {', '.join(counted) or 'nothing asked'})"
+        return with_facts(f"Scan({asked}: {', '.join(counted) or 'nothing asked'})", self.head)
 
     def _repr_html_(self) -> str:
         from softgeom.bottleneck.card import card
 
         size = f"{self.layer.classes:,} classes over {self.layer.dimension} features"
         title, facts = "Which outputs can be the answer?", [f"{size}, {self.features.describe()}."]
-        how: Any = {"ceiling": self.ceiling, "whole": False}
+        known = self.head.lines() if self.head else ()
+        facts += [f"{line[:1].upper()}{line[1:]}." for line in known]
+        ceiling = self.ceiling if self.bounds_probabilities else None
+        how: Any = {"ceiling": ceiling, "whole": False}
         return card(self.table, self.counts, title, facts, **how)
 
     def __len__(self) -> int:
@@ -99,6 +106,7 @@ class Scan:
             "features": self.features.to_json(),
             "counts": self.counts,
             "verdicts": self.table.to_dict("records"),
+            **({"head": self.head.to_json()} if self.head else {}),
         }
 
     def to_parquet(self, path: str | Path) -> None:
@@ -167,10 +175,11 @@ class Scan:
         """A probability that the class never exceeds, by its captors alone; 1 where it has none.
 
         ``1 / (1 + exp A)`` of ``ceilings/bound.py``: no solver, valid, and often far above the
-        least ceiling, since captors are chosen for their margin.
+        least ceiling, since captors are chosen for their margin. It is of the model's own
+        probability, as far as ``head`` knows it. ValueError where that is of another kind.
         """
-        evidence = self.evidence(index)
-        if isinstance(evidence, Twin):
+        evidence, certifier = self.evidence(index), self._certifier
+        if certifier.readout.probability == "softmax" and isinstance(evidence, Twin):
             return 0.5  # the same logit wherever it is
         if not isinstance(evidence, Captors):
             return 1.0
@@ -179,11 +188,21 @@ class Scan:
             weights = weights / max(weights)
         weights = weights.astype(np.float64)
         held = weights > 0
-        return self._certifier.ceiling_of_captors(index, evidence.rivals[held], weights[held])
+        return certifier.ceiling_of_captors(index, evidence.rivals[held], weights[held])
+
+    @property
+    def readout(self) -> Readout:
+        """What stands between the layer's scores and the model's answer."""
+        return PLAIN if self.head is None else self.head.readout
+
+    @property
+    def bounds_probabilities(self) -> bool:
+        """Whether `ceiling` can bound what the model gives as a probability."""
+        return self.readout.probability in ("softmax", "sigmoid")
 
     @cached_property
     def _certifier(self) -> Certifier:
-        return Certifier(self.layer, self.features)
+        return Certifier(self.layer, self.features, self.readout)
 
     def chebyshev_radius(self, index: int) -> float:
         """The radius of the largest ball in a class's region, by the paper's programme (eqs. 5-6)
@@ -214,7 +233,7 @@ class Scan:
                 what = f"Class {t} ({self.layer.token(t)}) is {verdict}"
                 raise ValueError(f"{what}: only unargmaxable classes have weights.")
         findings = [self._made_exact(f) if f.index in exact else f for f in self.findings]
-        return Scan(self.layer, self.features, findings, self.wider)
+        return replace(self, findings=findings)
 
     def _made_exact(self, found: Finding) -> Finding:
         captors = make_exact(self.layer, self.features, found.index, cast(Captors, found.evidence))

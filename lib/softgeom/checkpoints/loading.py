@@ -95,9 +95,11 @@ class Head:
 
     def feature_set(self, bound: float = 100.0) -> tuple[FeatureSet, str]:
         """Where the features lie, and why; the box of the bound where nothing is known."""
-        step = self.activation
+        step, scale = self.activation, self.readout.feature_scale
+        times = "" if scale == 1 else f", times {scale:.6g}"
         if self.features is not None:
-            return self.features, "the final normalisation confines the features to an ellipsoid"
+            why = f"the final normalisation{times} confines the features to an ellipsoid"
+            return self.features.times(scale), why
         if step is None:
             why = f"nothing in the file bounds the features: the box of {bound:g} is an assumption"
             return Box(bound), why
@@ -106,11 +108,11 @@ class Head:
             norm = Ellipsoid.rms_norm(step.gain)
             if step.name == "LayerNorm":
                 norm = Ellipsoid.layer_norm(step.gain, step.shift)
-            return norm, f"{front} confines the features to an ellipsoid"
-        low, high = max(step.low, -bound), min(step.high, bound)
+            return norm.times(scale), f"{front}{times} confines the features to an ellipsoid"
+        low, high = max(scale * step.low, -bound), min(scale * step.high, bound)
         bounded = high < bound and low > -bound
         outer = "" if bounded else f"; {bound:g} is assumed where it gives no bound"
-        return Box(high, low=low), f"{front} gives {low:g} <= x <= {high:g}{outer}"
+        return Box(high, low=low), f"{front}{times} gives {low:g} <= x <= {high:g}{outer}"
 
 
 def load_softmax_layer(model: Any, **options: Any) -> SoftmaxLayer:

@@ -3,6 +3,7 @@ reads back against the layer; and in lines for a terminal, the impossible first.
 
 OUT/answers.npz     orders, evidence, the layer's SHA-256 (docs/certificates_of_answers.md)
 OUT/answers.csv     one row per answer, or per expert, with tokens escaped as in a scan's table
+OUT/card.html       of a scan that asked label by label
 OUT/layer.npz       on request, W and b as tools/check_evidence.py reads them
 """
 
@@ -17,7 +18,7 @@ import numpy as np
 from softgeom.bottleneck.asking import Answer, Answers, BlockingSet, Comparisons, Router
 from softgeom.bottleneck.asking.label_sets import with_threshold
 from softgeom.bottleneck.certifying.evidence_file import read_head
-from softgeom.bottleneck.certifying.folder import SUMMARY
+from softgeom.bottleneck.certifying.folder import CARD, SUMMARY
 from softgeom.bottleneck.certifying.verdict import Unknown, Witness
 from softgeom.bottleneck.verdict_table import at_least, escape_token
 from softgeom.commands.results import check_table, named_folder
@@ -32,7 +33,7 @@ _PARTS = 4  # comparisons of a proof that are named
 def check_place(out: str) -> Path:
     """A new or empty folder, or one of answers, which are replaced; ValueError for another."""
     folder = named_folder(out, "answers")
-    ours = {ANSWERS, TABLE, LAYER}
+    ours = {ANSWERS, TABLE, LAYER, CARD}
     if other := sorted({p.name for p in folder.iterdir()} - ours if folder.exists() else ()):
         raise ValueError(
             f"--out {out} holds {other[0]!r:.80}, which is not an answer: name another folder."
@@ -43,6 +44,7 @@ def check_place(out: str) -> Path:
 def write_answers(folder: Path, found: Answers | Router, *, with_layer: bool) -> None:
     """The table first, the evidence last: a folder with evidence is whole."""
     write_text(folder / TABLE, _table(found))
+    (folder / CARD).unlink(missing_ok=True)  # it could be another question's
     if with_layer:
         arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
         with whole(folder / LAYER) as fresh, fresh.open("wb") as file:

@@ -19,7 +19,7 @@ import argparse
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -36,7 +36,7 @@ from softgeom.bottleneck.asking import (
 from softgeom.bottleneck.asking.candidates import above
 from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.verdict_table import escape_token
-from softgeom.checkpoints import Head, load_head
+from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.answers_folder import (
     about_answers,
@@ -101,7 +101,8 @@ def run(options: argparse.Namespace) -> int:
             f"{escape_token(str(options.model))}: {layer.classes:,} classes, {layer.dimension} "
             f"features; {features.describe()}"
         )
-        print("\n".join([*(f"  {note}" for note in head.notes), *reply.sentences]))
+        notes = [*head.notes, *([head.behind] if head.behind else [])]
+        print("\n".join([*(f"  {note}" for note in notes), *reply.sentences]))
         each = "all but the undecided" if counts["undecided"] else "each verdict"
         print(f"{listed(counts)}; {each} proven and re-checked")
         if options.out:
@@ -183,7 +184,7 @@ def ask_model(
         **{name: sets.get(name) for name in asked.SetOptions.__annotations__},
     )
     kind = _kind(asks)
-    return _answered(asks, kind, load_head(model, **layer)).found
+    return _answered(asks, kind, asked.loaded(model, **layer)).found
 
 
 def _listed_words(classes: Any) -> list[Any] | None:
@@ -209,6 +210,9 @@ def _answered(options: argparse.Namespace, kind: str, head: Head) -> _Reply:
     place = None if options.out is None else check_place(options.out)
     with nullcontext() if place is None else alone(place):
         reply = _reply(options, kind, head.layer, features)
+        if isinstance(reply.found, Answers):
+            known = asked.facts(head, features)
+            reply = replace(reply, found=replace(reply.found, head=known))
         reply.found.verify()
         if place is not None:
             check_place(options.out)  # somebody may have just finished

@@ -17,6 +17,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Unpack
@@ -29,7 +30,6 @@ from softgeom.bottleneck.ceilings.ceilings import GAP
 from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
-from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.results import check_table, load_scan, named_folder
@@ -71,8 +71,8 @@ def run(options: argparse.Namespace) -> int:
             )
         kinds = (asked.SetOptions, asked.WorkerOptions)
         asked.refuse_said(options, kinds, "--from-scan is a finished scan")
-        layer = asked.read_head(options).layer
-        print("\n".join(lines_of_captors(load_scan(options.from_scan, layer), options.at)))
+        scanned = load_scan(options.from_scan, asked.read_head(options))
+        print("\n".join(lines_of_captors(scanned, options.at)))
         return DONE
     options.features = options.features or "box"
     how: Any = {"progress": True, "out": options.out}
@@ -124,14 +124,15 @@ def ceilings_of_model(
     True
     """
     folder = None if out is None else named_folder(os.fspath(out), "table and the proofs")
-    head, where, _ = asked.question(model, **options)
-    _warn(head)
-    how: Any = {"gap": gap, "seed": seed, "progress": progress}
+    head, where, why = asked.question(model, **options)
+    _warn(head.readout.sentence())
+    how: Any = {"gap": gap, "seed": seed, "progress": progress, "readout": head.readout}
     how |= {"n_jobs": n_jobs, "backend": backend, "address": address}
     chosen, kept = asked.class_numbers(head.layer, classes), checkpoint
     with nullcontext() if folder is None else alone(folder):
         kept = folder / "blocks" if kept is None and folder is not None else kept
         found = ceilings(head.layer, chosen, features=where, checkpoint=kept, **how)
+        found = replace(found, head=asked.facts(head, where, why))
         if folder is not None:
             found.verify()
             write(folder, found)
@@ -155,7 +156,13 @@ def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) 
         When the model, a target or a feature set cannot be used as asked.
     """
     head, where, _ = asked.question(model, **options)
-    _warn(head)
+    readout = head.readout
+    if readout.probability != "softmax" or readout.soft_cap is not None:
+        # floors of these are not known: those of the softmax in their place are, and said to be
+        readout = replace(readout, soft_cap=None, probability="softmax")
+        _warn(head.readout.sentence(accounted=False))
+    else:
+        _warn(readout.sentence())
     names = Names(head.layer)
     asked_for: list[Any] = []
     listed = not isinstance(targets, str | dict) and isinstance(targets, Iterable)
@@ -169,12 +176,12 @@ def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) 
         numbers = [names.find(c, "targets") for c in target]
         shares = target.values() if isinstance(target, dict) else None
         asked_for.append(numbers if shares is None else dict(zip(numbers, shares, strict=True)))
-    return floor(head.layer, asked_for, features=where)
+    return floor(head.layer, asked_for, features=where, readout=readout)
 
 
-def _warn(head: Head) -> None:
-    if head.behind:
-        logger.warning("%s", head.behind)
+def _warn(sentence: str | None) -> None:
+    if sentence:
+        logger.warning("%s", sentence)
 
 
 def lines(found: Ceilings, at: float | None) -> list[str]:

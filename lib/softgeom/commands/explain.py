@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 
+from softgeom.bottleneck.asking import Answer, Answers, ask_labels
 from softgeom.bottleneck.ceilings import ceilings
 from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Witness
@@ -20,6 +21,7 @@ from softgeom.bottleneck.widening import turning_bounds, widen
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.layer import Box, Unbounded
+from softgeom.readout import PLAIN
 from softgeom.rounding import norm_up
 
 _SHOWN = 12  # captors and rivals by name
@@ -42,12 +44,12 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a class can never win, or an input at which it does, with the scan of this class alone;
-    as text its sentences.
+    """Why a class can never win, or an input at which it does, with the scan of this class alone
+    (of a model that decides label by label, with the answer); as text its sentences.
     """
 
-    scan: Scan
-    finding: Finding
+    scan: Scan | Answers
+    finding: Finding | Answer
     sentences: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -77,9 +79,15 @@ def explain_model(model: Any, class_: int | str, **options: Unpack[asked.Options
     >>> print(sg.explain([[1, 0], [-1, 1], [-1, -1], [0, 0]], 3).finding.verdict)
     unargmaxable
     """
-    head, features, _ = asked.question(model, **options)
+    head, features, why = asked.question(model, **options)
     t = Names(head.layer).find(class_, "CLASS")
+    known = asked.facts(head, features, why)
+    if head.readout.rule == "threshold":
+        answers = replace(ask_labels(head.layer, [t], features=features), head=known)
+        answers.verify()
+        return Explanation(answers, answers[0], tuple(about_label(answers, t)))
     found = widen(scan(head.layer, [t], features=features), asked.wider_sets(head))
+    found = replace(found, head=known)
     found.verify()
     return Explanation(found, found[t], tuple(explanation(found, t)))
 
@@ -100,18 +108,22 @@ def explanation(found: Scan, t: int) -> list[str]:
         lines += _needed_bound(found, t)
         lead = max(0.0, -finding.margin)
         lines.append(f"  so some captor always leads it by at least {at_least(lead)}")
-        by_captors = found.ceiling(t)
-        least = min(by_captors, float(ceilings(layer, [t], features=found.features).ceiling[0]))
-        lines.append(
-            f"  and its probability never exceeds {up(least, 2)}% "
-            f"({up(by_captors, 2)}% by these captors alone)"
-        )
+        if found.bounds_probabilities:
+            how: Any = {"features": found.features, "readout": found.readout}
+            by_captors = found.ceiling(t)
+            least = min(by_captors, float(ceilings(layer, [t], **how).ceiling[0]))
+            lines.append(
+                f"  and its probability never exceeds {up(least, 2)}% "
+                f"({up(by_captors, 2)}% by these captors alone)"
+            )
         lines.extend(_way_out(found, t))
     elif isinstance(evidence, Twin):
         lines.append(
             f"  class {evidence.twin} ({escape_token(layer.token(evidence.twin))!r}) has the "
-            "same row and bias: they always tie, at one half of the probability at most"
+            "same row and bias: they always tie"
         )
+        if found.readout.probability == "softmax":
+            lines[-1] += ", at one half of the probability at most"
     elif isinstance(evidence, Witness):
         point = np.asarray(evidence.point, float)
         x = found.features.feature(point)
@@ -122,9 +134,10 @@ def explanation(found: Scan, t: int) -> list[str]:
             f"  it wins by {at_least(finding.margin)} at an input of norm {np.linalg.norm(x):.4g}; "
             f"next come {listed}"
         )
-        certifier = Certifier(layer, found.features)
-        _, reached = certifier.ceilings(point[None], np.array([t]), np.array([0]))
-        lines.append(f"  its probability there is at least {down(reached[0], 2)}%")
+        if found.bounds_probabilities:
+            certifier = Certifier(layer, found.features, found.readout)
+            _, reached = certifier.ceilings(point[None], np.array([t]), np.array([0]))
+            lines.append(f"  its probability there is at least {down(reached[0], 2)}%")
         lines.append(f"  it still wins anywhere within {at_least(finding.radius)} of that input")
     W = layer.W.astype(float)
     norms = norm_up(W)  # squares of tiny rows vanish
@@ -139,7 +152,25 @@ def explanation(found: Scan, t: int) -> list[str]:
             "  where the features point along its own row, "
             f"{escape_token(layer.token(nearest))!r} is said instead"
         )
-    return lines
+    behind = found.readout.sentence()
+    return [*lines, f"  {behind}"] if behind else lines
+
+
+def about_label(found: Answers, t: int) -> list[str]:
+    """What the answer for one label says, of a model that decides each label by itself."""
+    layer, answer = found.layer, found[0]
+    can = {"possible": "can be on", "impossible": "is never on"}.get(answer.verdict, "is undecided")
+    name = f"label {t} ({escape_token(layer.token(t))!r})"
+    lines = [f"{name} {can} on {found.features.describe()}"]
+    if answer.verdict == "possible":
+        lines.append(f"  its score is at least {at_least(answer.margin)} at some input")
+    readout = PLAIN if found.head is None else found.head.readout
+    if readout.probability == "sigmoid":
+        best = ceilings(layer, [t], features=found.features, readout=readout)
+        high, low = up(float(best.ceiling[0]), 2), down(float(best.reached[0]), 2)
+        lines.append(f"  its probability is at most {high}%, and {low}% at some input")
+    behind = readout.sentence()
+    return [*lines, f"  {behind}"] if behind else lines
 
 
 def _needed_bound(found: Scan, t: int) -> list[str]:

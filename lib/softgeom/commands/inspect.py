@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
         if head is not None:
             size = list(head.layer.W.shape)
             chosen = {"tensors": head.names, "shape": size, "notes": list(head.notes)}
+            chosen |= {"readout": head.readout.to_json(), "behind": head.behind}
         listed = [dict(zip(("weight", "shape", "bias"), each, strict=True)) for each in found]
         print(json.dumps({"model": model, "layer": chosen, "candidates": listed}))
         return DONE
@@ -51,8 +52,9 @@ def run(options: argparse.Namespace) -> int:
             f"{with_bias} bias"
         )
         unnamed = ["no names of the classes"] if layer.tokens is None else []
-        for note in (*head.notes, head.feature_set()[1], *unnamed):
-            print(f"  {note}")
+        for note in (*head.notes, head.feature_set()[1], head.behind, *unnamed):
+            if note:
+                print(f"  {note}")
         print(f"softgeom scan {shlex.quote(model)} --features auto")
     elif not found:
         raise ValueError(refusal)

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, get_args
 
 import numpy as np
 
@@ -25,8 +25,10 @@ from softgeom.checkpoints import Head, classes_in_script, load_head
 from softgeom.checkpoints.activation import INTERVALS, named_activation
 from softgeom.checkpoints.labels import BLANKS
 from softgeom.checkpoints.released import RELEASED
+from softgeom.head_facts import HeadFacts
 from softgeom.layer import Ball, Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.parallel import Backend
+from softgeom.readout import Rule
 
 AFTER = {name.lower(): name for name in INTERVALS}
 BOUND = 100.0  # the paper's
@@ -43,6 +45,7 @@ class LayerOptions(TypedDict, total=False):
     revision: str | None
     without_bias: bool
     blank: str | None
+    rule: Rule | None
 
 
 class SetOptions(TypedDict, total=False):
@@ -118,8 +121,47 @@ def question(model: Any, **options: Unpack[Options]) -> tuple[Head, FeatureSet, 
     where the model decided that.
     """
     sets, layer = split(options, SetOptions)
-    head = load_head(model, **layer)
+    head = loaded(model, **layer)
     return (head, *feature_set(head, **sets))
+
+
+def loaded(model: Any, *, rule: Rule | None = None, **layer: Any) -> Head:
+    """The layer of a model as `load_head` reads it, decided by another ``rule`` where one is given.
+    ValueError for an unknown one.
+    """
+    head = load_head(model, **layer)
+    if rule is None or rule == head.readout.rule:
+        return head
+    if rule not in get_args(Rule):
+        raise ValueError(f"rule must be 'argmax' or 'threshold', not {rule!r}.")
+    plain = head.readout.probability == "softmax"
+    kind: Any = {"probability": "sigmoid"} if rule == "threshold" and plain else {}
+    return replace(head, readout=replace(head.readout, rule=rule, **kind))
+
+
+def facts(head: Head, features: FeatureSet, why: str | None = None) -> HeadFacts:
+    """What a result over these features says about the layer that it judged."""
+    known, because = head.feature_set()
+    assumed = head.features is None and head.activation is None
+    return HeadFacts(
+        source=head.source.name,
+        tensors=head.names,
+        shape=(head.layer.classes, head.layer.dimension),
+        chosen=getattr(head, "chosen", "") or next(iter(head.notes), ""),
+        features=features.describe(),
+        because=why,
+        known_set=None if assumed or known == features else because,
+        readout=head.readout,
+    )
+
+
+def refuse_threshold(head: Head, what: str) -> None:
+    """ValueError for a model that decides label by label: ``what`` would be about the largest."""
+    if head.readout.rule == "threshold":
+        raise ValueError(
+            f"{head.source.name} decides each label by itself (a score above 0), so {what}: "
+            "--rule argmax asks about the largest score all the same."
+        )
 
 
 def feature_set(
@@ -220,6 +262,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     where = "where the blank is that the names lack; none: the first name is that of class 0"
     add("--blank", choices=BLANKS, help=where)
     add("--revision", help="branch, tag or commit on the hub")
+    rule = "the largest score wins, or each label above 0 is on (default: what the model does)"
+    add("--rule", choices=get_args(Rule), help=rule)
 
 
 def add_features(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -267,7 +311,7 @@ def add_workers(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 def read_head(options: argparse.Namespace) -> Head:
     """The layer that the options name."""
-    return load_head(options.model, **chosen(options, LayerOptions))
+    return loaded(options.model, **chosen(options, LayerOptions))
 
 
 def wider_sets(head: Head) -> list[FeatureSet]:

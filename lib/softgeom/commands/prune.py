@@ -26,6 +26,9 @@ from softgeom.commands.results import EVIDENCE, folder_for, load_scan
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.writing import alone, write_text
 
+# of a model that decides each label by itself
+_CUT = "cutting off what is never the largest would cut off labels that can be on"
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
@@ -51,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         asked.refuse_said(options, kinds, "--results are a finished scan")
     options.features = options.features or "box"
     head, features, _ = asked.question(options.model, **asked.chosen(options, asked.Options))
+    asked.refuse_threshold(head, _CUT)
     found = _scan(options, head, features)
     chosen = cut(found, longest=options.longest, close_too=options.close_too)
     if not len(chosen.dropped):
@@ -107,6 +111,7 @@ def prune_model(
         check_out(Path(out), str(model))
     work, given = asked.split(options, asked.WorkOptions)
     head, where, _ = asked.question(model, **given)
+    asked.refuse_threshold(head, _CUT)
     if results is None:
         found = scan(head.layer, features=where, **work)
     elif work or not given.keys().isdisjoint(asked.SetOptions.__annotations__):
@@ -114,7 +119,7 @@ def prune_model(
     elif isinstance(results, Scan):
         found = Scan(head.layer, results.features, results.findings)
     else:
-        found = load_scan(Path(results), head.layer)
+        found = load_scan(Path(results), head)
     found.verify()
     chosen = cut(found, longest=longest, close_too=close_too)
     if out is not None and len(chosen.dropped):
@@ -155,7 +160,7 @@ def _write(out: Path, head: Head, chosen: Cut, model: str, weight: str | None) -
 def _scan(options: argparse.Namespace, head: Head, features: FeatureSet) -> Scan:
     named = Path(options.results) if options.results else None
     folder = named or folder_for(None, str(options.model), head.layer)
-    found = load_scan(folder, head.layer) if named or (folder / EVIDENCE).is_file() else None
+    found = load_scan(folder, head) if named or (folder / EVIDENCE).is_file() else None
     if found is None or not (named or found.features == features):
         work: Any = asked.chosen(options, asked.WorkOptions)
         work |= {"checkpoint": folder / "blocks", "progress": True}

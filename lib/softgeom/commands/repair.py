@@ -14,7 +14,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from softgeom.bottleneck.prevention import repair
-from softgeom.checkpoints import Head, load_head
+from softgeom.checkpoints import Head
 from softgeom.checkpoints.rewriting import write_layer, write_onnx
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
@@ -68,7 +68,8 @@ def repair_model(
     ValueError
         When the model cannot be used, or the file exists or has another format.
     """
-    head = load_head(model, **options)
+    head = asked.loaded(model, **options)
+    asked.refuse_threshold(head, "a layer in which every class can win is not what it needs")
     layer = _repaired(head.layer, method)
     if out is not None:
         _write(Path(out), layer, head, str(model), method, options.get("weight"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, check_text,
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.checkpoints import Head
 from softgeom.checkpoints.folder import parse_json
+from softgeom.commands.options import facts
 from softgeom.layer import SoftmaxLayer, fingerprint
 from softgeom.writing import alone
 
@@ -64,9 +66,10 @@ def check_table(path: Path, expected: str) -> None:
     check_text(path, expected)
 
 
-def load_scan(folder: Path, layer: SoftmaxLayer) -> Scan:
+def load_scan(folder: Path, head: Head) -> Scan:
     """The scan that a folder of results holds, for this layer."""
-    return Scan.load(folder / EVIDENCE, layer)
+    found = Scan.load(folder / EVIDENCE, head.layer)
+    return replace(found, head=facts(head, found.features))
 
 
 def scan_into(
@@ -102,6 +105,7 @@ def summarise(
         "origin": {key: value for key, value in vars(head.source).items() if value},
         "tensors": head.names,
         "notes": list(head.notes),
+        "head": None if found.head is None else found.head.to_json(),
         "is_embedding": head.is_embedding,
         "classes": layer.classes,
         "features": layer.dimension,
@@ -124,10 +128,12 @@ def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> Scan:
     """Check the scan and write it with a page to look at; the scan as it was written."""
     size = f"{summary['classes']:,} classes over {summary['features']} features"
     because = f": {summary['feature_set_because']}" if summary["feature_set_because"] else ""
-    facts = [
+    behind = [found.readout.sentence()]
+    sentences = [
         f"{size}, {summary['feature_set']}{because}.",
-        *(f"{note[:1].upper()}{note[1:]}." for note in summary["notes"]),
+        *(f"{note[:1].upper()}{note[1:]}." for note in [*summary["notes"], *behind] if note),
         f"To check every proof without a solver: softgeom verify {folder} {summary['model']}",
     ]
-    page = card(found.table, found.counts, str(summary["model"]), facts, ceiling=found.ceiling)
+    ceiling = found.ceiling if found.bounds_probabilities else None
+    page = card(found.table, found.counts, str(summary["model"]), sentences, ceiling=ceiling)
     return write_folder(folder, found, summary, page)

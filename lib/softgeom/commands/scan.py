@@ -17,9 +17,11 @@ import re
 import sys
 import time
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from softgeom.bottleneck.asking import Answers
 from softgeom.bottleneck.certifying.evidence_file import text_size
 from softgeom.bottleneck.names import Names
 from softgeom.bottleneck.scan_result import Scan
@@ -27,10 +29,11 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.bottleneck.widening import up_to, widen
 from softgeom.checkpoints import Head
+from softgeom.commands import label_scan
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.commands.results import EVIDENCE, folder_for, scan_into
-from softgeom.layer import Ellipsoid, FeatureSet
+from softgeom.layer import Ellipsoid, FeatureSet, SoftmaxLayer
 
 # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 _EXAMPLES = 20
@@ -80,6 +83,11 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(
             f"--exact asks for class {missing[0]}, which --classes or --script leaves out."
         )
+    if head.readout.rule == "threshold":
+        label_scan.refuse_options(head, vars(options))
+        if not (options.quiet or options.json):
+            _introduce(options, head, features, why, inputs)
+        return label_scan.run(options, head, features, why, classes)
     # a folder that cannot be taken is refused before anything is said
     folder_for(options.out, model := str(options.model), head.layer)
     quiet = options.quiet or options.json
@@ -88,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     started = time.perf_counter()
 
     def decide(blocks: Path) -> Scan:
-        how: Any = {"wider": options.wider, "verdicts_only": options.verdicts_only}
+        how: Any = {"wider": options.wider, "verdicts_only": options.verdicts_only, "why": why}
         how |= {"checkpoint": blocks, "progress": not options.quiet}
         how |= asked.chosen(options, asked.WorkOptions)
         return decided(head, features, classes, exact, **how)
@@ -124,6 +132,8 @@ def _introduce(
     )
     for note in head.notes:
         print(f"  {note}")
+    if head.behind:
+        print(f"  {head.behind}")
     smaller, because = head.feature_set()
     if why:
         print(f"  {why}")
@@ -169,7 +179,11 @@ def _tell_of_smaller(options: argparse.Namespace, head: Head, classes: Any) -> N
 
 def _examples(found: Scan) -> str:
     unargmaxable = (f.index for f in found.findings if f.evidence.verdict == "unargmaxable")
-    lost = [found.layer.token(t) for t in unargmaxable]
+    return _named(found.layer, unargmaxable)
+
+
+def _named(layer: SoftmaxLayer, classes: Iterable[int]) -> str:
+    lost = [layer.token(t) for t in classes]
     shown = [escape_token(token) if token.strip() else repr(token) for token in lost[:_EXAMPLES]]
     return " ".join(shown) + (" ..." if len(lost) > _EXAMPLES else "")
 
@@ -201,6 +215,7 @@ def decided(
     exact: Sequence[int],
     *,
     wider: bool,
+    why: str | None = None,
     verdicts_only: bool = False,
     without: Collection[str] = (),
     checkpoint: str | Path | None = None,
@@ -212,6 +227,7 @@ def decided(
     """
     how: Any = {"verdicts_only": verdicts_only, "without": without, "progress": progress}
     found = scan(head.layer, classes, features=features, checkpoint=checkpoint, **how, **work)
+    found = replace(found, head=asked.facts(head, features, why))
     found = found.with_exact_weights(exact) if exact else found
     found = widen(found, asked.wider_sets(head), every=wider, **work)
     return up_to(found, every=wider, **work)
@@ -230,8 +246,12 @@ def scan_model(
     without: Collection[str] = (),
     progress: bool = False,
     **options: Unpack[asked.ScanOptions],
-) -> Scan:
+) -> Scan | Answers:
     """Which outputs can never be the answer, for anything that has a softmax layer.
+
+    A model that decides each label by itself (sigmoids) is asked label by label whether its score
+    can exceed 0: the result is `Answers`, as of ``softgeom.ask``. ``rule="argmax"`` asks about the
+    largest score all the same.
 
     Parameters
     ----------
@@ -278,7 +298,15 @@ def scan_model(
     chosen = asked.class_numbers(head.layer, classes, script)
     names = Names(head.layer)
     numbers = [names.find(c, "exact") for c in exact]
-    how: Any = {"wider": wider, "verdicts_only": verdicts_only, "without": without, **work}
+    how: dict[str, Any]
+    if head.readout.rule == "threshold":
+        given = {"exact": numbers, "wider": wider, "verdicts_only": verdicts_only}
+        given |= {"without": without, "checkpoint": checkpoint}
+        label_scan.refuse_options(head, given)
+        place = None if out is None else os.fspath(out)
+        how = {"why": why, "out": place, "n_jobs": work.get("n_jobs", 1), "progress": progress}
+        return label_scan.scan_labels(head.source.name, head, where, chosen, **how)
+    how = {"wider": wider, "verdicts_only": verdicts_only, "without": without, "why": why, **work}
 
     def decide(blocks: str | Path | None) -> Scan:
         kept = blocks if checkpoint is None else checkpoint

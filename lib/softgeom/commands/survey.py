@@ -98,7 +98,8 @@ def _surveyed(
         started = time.process_time()
         try:
             head, features, why = asked.question(model, **sets)
-            how: Any = {"wider": False, "progress": progress, **work}
+            asked.refuse_threshold(head, "it is not surveyed by the largest score")
+            how: Any = {"wider": False, "progress": progress, "why": why, **work}
 
             def decide(blocks: Path, head: Head = head, how: Any = how, x: Any = features) -> Scan:
                 return decided(head, x, None, (), checkpoint=blocks, **how)

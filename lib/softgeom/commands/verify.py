@@ -13,7 +13,6 @@ from softgeom.bottleneck.certifying.folder import EVIDENCE, Report, verify_folde
 from softgeom.bottleneck.certifying.verdict import Unknown
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
-from softgeom.checkpoints import load_head
 from softgeom.commands import ceiling
 from softgeom.commands import options as asked
 from softgeom.commands.answers_folder import ANSWERS, LAYER, TABLE, listed, verify_answers
@@ -93,9 +92,9 @@ def verify_model(
     ValueError
         At the first row whose proof does not hold for this layer; the message names it.
     """
-    folder, layer = Path(folder), load_head(model, **options).layer
-    found = _checked(folder, layer)
-    return load_scan(folder, layer) if isinstance(found, Report) else found
+    folder, head = Path(folder), asked.loaded(model, **options)
+    found = _checked(folder, head.layer)
+    return load_scan(folder, head) if isinstance(found, Report) else found
 
 
 def _checked(folder: Path, layer: SoftmaxLayer) -> Report | Answers | Router | Ceilings:

@@ -82,6 +82,13 @@ class Ellipsoid(Round, FeatureSet):
         """The outputs of ``RMSNorm``: ``||u|| <= sqrt(d)``."""
         return cls(gain)
 
+    def times(self, scale: float) -> Ellipsoid:
+        """What leaves the normalisation, multiplied by a number and rounded."""
+        if scale == 1:
+            return self
+        how: Any = {"radius": self.radius, "centred": self.centred}
+        return Ellipsoid(self.gain * scale, self.bias * scale, **how)
+
     @property
     def holds_a_ball(self) -> bool:
         """Whether a ball around zero lies inside: without a bias, a class that wins anywhere in R^d

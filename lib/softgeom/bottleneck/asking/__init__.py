@@ -3,7 +3,12 @@
 from softgeom.bottleneck.asking.ask import Answers, ask, ask_rankings
 from softgeom.bottleneck.asking.candidates import BlockingSet, ask_among, find_blocking_set
 from softgeom.bottleneck.asking.experts import Chosen, Router, ask_experts
-from softgeom.bottleneck.asking.label_sets import ask_label_sets, fourier_layer, with_threshold
+from softgeom.bottleneck.asking.label_sets import (
+    ask_label_sets,
+    ask_labels,
+    fourier_layer,
+    with_threshold,
+)
 from softgeom.bottleneck.asking.mixtures import mixed_pair, mixture, survives_mixing
 from softgeom.bottleneck.asking.retrieval import (
     ask_together,
@@ -18,7 +23,7 @@ from softgeom.bottleneck.certifying.verdict import Answer, Comparisons
 
 __all__ = [
     "Answer", "Answers", "BlockingSet", "Checker", "Chosen", "Comparisons", "Order", "Router",
-    "ask", "ask_among", "ask_experts", "ask_label_sets", "ask_rankings",
+    "ask", "ask_among", "ask_experts", "ask_label_sets", "ask_labels", "ask_rankings",
     "ask_together", "find_blocking_set", "fourier_layer",
     "largest_safe_set", "make_index", "mixed_pair", "mixture", "moment_index", "never_first",
     "survives_mixing", "with_threshold",

@@ -30,6 +30,7 @@ from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.searching.ascent import of_like_size
 from softgeom.bottleneck.searching.polyak import polyak_ascent
 from softgeom.bottleneck.verdict_table import count_verdicts
+from softgeom.head_facts import HeadFacts, with_facts
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import run_blocks
 from softgeom.threads import one_thread
@@ -50,6 +51,7 @@ class Answers:
     layer: SoftmaxLayer
     features: FeatureSet
     answers: list[Answer]
+    head: HeadFacts | None = None  # about the layer, where it was read from a model
 
     def __len__(self) -> int:
         """Number of orders."""
@@ -62,7 +64,8 @@ class Answers:
     def __repr__(self) -> str:
         counted = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
         what = ", ".join(counted) or "nothing asked"
-        return f"Answers({len(self):,} orders, {self.features.describe()}: {what})"
+        text = f"Answers({len(self):,} orders, {self.features.describe()}: {what})"
+        return with_facts(text, self.head)
 
     @property
     def counts(self) -> dict[str, int]:

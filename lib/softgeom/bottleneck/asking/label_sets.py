@@ -22,6 +22,7 @@ add others.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +57,23 @@ def ask_label_sets(
     names = Names(layer)
     orders = [_pattern(names, labels) for labels in sets]
     return ask(with_threshold(layer), orders, features=features, n_jobs=n_jobs)
+
+
+def ask_labels(
+    layer: SoftmaxLayer,
+    labels: Iterable[int | str] | None = None,
+    *,
+    features: FeatureSet = BOX,
+    n_jobs: int = 1,
+    progress: bool = False,
+) -> Answers:
+    """For each label (default all), by number or name, whether its score exceeds 0 at some x,
+    whatever the others do; about ``with_threshold(layer)``, options as of ``ask``.
+    """
+    asked = range(layer.classes) if labels is None else Names(layer).find_all(labels, "labels")
+    orders = [Order([[int(t)], [layer.classes]]) for t in asked]
+    how: Any = {"features": features, "n_jobs": n_jobs, "progress": progress}
+    return ask(with_threshold(layer), orders, **how)
 
 
 def fourier_layer(labels: int, k: int, slack: ArrayLike | None = None) -> SoftmaxLayer:

@@ -38,6 +38,7 @@ from softgeom.bottleneck.ceilings.polish import best_in_box, polish
 from softgeom.bottleneck.certifying.evidence_file import DAMAGE, read_members
 from softgeom.bottleneck.problem import chosen_classes, make_problem
 from softgeom.bottleneck.searching.ascent import far_points
+from softgeom.head_facts import HeadFacts, with_facts
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded, identity
 from softgeom.parallel import Backend, run_blocks
 from softgeom.readout import PLAIN, Readout
@@ -72,6 +73,7 @@ class Ceilings:
     ceiling: Floats
     reached: Floats
     readout: Readout = PLAIN
+    head: HeadFacts | None = None  # about the layer, where it was read from a model
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -79,7 +81,7 @@ class Ceilings:
     def __repr__(self) -> str:
         low = int((self.ceiling < 0.5).sum())
         asked = f"{len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}"
-        return f"Ceilings({asked}: {low:,} below one half)"
+        return with_facts(f"Ceilings({asked}: {low:,} below one half)", self.head)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -178,10 +180,10 @@ def ceilings(
     ``classes`` (default all) are those asked about, each once. ``readout`` is what the model does
     with the layer's scores; its caveats are the caller's to say. ``gap`` is the aim, in nats, for
     the distance of what is proven from what is attained; a class that attains more than
-    ``exp(-gap)`` is done, for no ceiling exceeds 1. ``seed`` chooses the classes that are solved first, and with
-    them points and bounds within the gap. A second call with the same ``checkpoint`` folder goes on
-    from the points of finished blocks; bounds are always computed anew. ``n_jobs``, ``backend``,
-    ``address``: see ``softgeom.parallel.run_blocks``.
+    ``exp(-gap)`` is done, for no ceiling exceeds 1. ``seed`` chooses the classes that are solved
+    first, and with them points and bounds within the gap. A second call with the same
+    ``checkpoint`` folder goes on from the points of finished blocks; bounds are always computed
+    anew. ``n_jobs``, ``backend``, ``address``: see ``softgeom.parallel.run_blocks``.
 
     ValueError if a class is out of range or given twice, ``gap`` is not positive, the feature set
     does not fit the layer, or the probabilities are neither a softmax nor sigmoids.
