@@ -23,7 +23,8 @@ TRUSTED = tuple(
     f"softgeom.{name}"
     for name in (
         *("arrays", "bottleneck.ceilings.bound", "bottleneck.certifying", "bottleneck.scaling"),
-        *("bottleneck.verdict_table", "features", "layer", "rounding", "threads", "writing"),
+        *("bottleneck.verdict_table", "features", "layer", "readout", "rounding", "threads"),
+        "writing",
     )
 )
 

@@ -71,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
             )
         kinds = (asked.SetOptions, asked.WorkerOptions)
         asked.refuse_said(options, kinds, "--from-scan is a finished scan")
-        scanned = load_scan(options.from_scan, asked.read_head(options))
+        head = asked.read_head(options)
+        scanned = load_scan(options.from_scan, head.layer, head)
         print("\n".join(lines_of_captors(scanned, options.at)))
         return DONE
     options.features = options.features or "box"

@@ -119,7 +119,7 @@ def prune_model(
     elif isinstance(results, Scan):
         found = Scan(head.layer, results.features, results.findings)
     else:
-        found = load_scan(Path(results), head)
+        found = load_scan(Path(results), head.layer, head)
     found.verify()
     chosen = cut(found, longest=longest, close_too=close_too)
     if out is not None and len(chosen.dropped):
@@ -160,7 +160,7 @@ def _write(out: Path, head: Head, chosen: Cut, model: str, weight: str | None) -
 def _scan(options: argparse.Namespace, head: Head, features: FeatureSet) -> Scan:
     named = Path(options.results) if options.results else None
     folder = named or folder_for(None, str(options.model), head.layer)
-    found = load_scan(folder, head) if named or (folder / EVIDENCE).is_file() else None
+    found = load_scan(folder, head.layer, head) if named or (folder / EVIDENCE).is_file() else None
     if found is None or not (named or found.features == features):
         work: Any = asked.chosen(options, asked.WorkOptions)
         work |= {"checkpoint": folder / "blocks", "progress": True}

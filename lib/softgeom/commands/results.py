@@ -66,10 +66,10 @@ def check_table(path: Path, expected: str) -> None:
     check_text(path, expected)
 
 
-def load_scan(folder: Path, head: Head) -> Scan:
-    """The scan that a folder of results holds, for this layer."""
-    found = Scan.load(folder / EVIDENCE, head.layer)
-    return replace(found, head=facts(head, found.features))
+def load_scan(folder: Path, layer: SoftmaxLayer, head: Head | None = None) -> Scan:
+    """The scan that a folder of results holds, for this layer; with what ``head`` says about it."""
+    found = Scan.load(folder / EVIDENCE, layer)
+    return found if head is None else replace(found, head=facts(head, found.features))
 
 
 def scan_into(

@@ -94,7 +94,7 @@ def verify_model(
     """
     folder, head = Path(folder), asked.loaded(model, **options)
     found = _checked(folder, head.layer)
-    return load_scan(folder, head) if isinstance(found, Report) else found
+    return load_scan(folder, head.layer, head) if isinstance(found, Report) else found
 
 
 def _checked(folder: Path, layer: SoftmaxLayer) -> Report | Answers | Router | Ceilings:
