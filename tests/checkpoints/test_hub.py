@@ -25,8 +25,9 @@ def loaded_from_hub(W, b):
 def test_layer_tokens_and_commit(hub, model_folders, family):
     folder, W, b = model_folders[family]
     hub.add_folder(folder)
-    hub.files["vocab.json"] = json.dumps({f"word{i}": i for i in range(11)}).encode()
-    assert loaded_from_hub(W, b).layer.tokens[3] == "word3"
+    hub.files["vocab.json"] = json.dumps({f"word{i}": i for i in range(10)}).encode()
+    hub.files["added_tokens.json"] = json.dumps({"<new>": 10}).encode()
+    assert loaded_from_hub(W, b).layer.tokens[3::7] == ("word3", "<new>")
 
 
 def test_only_the_needed_byte_ranges_are_fetched(hub, layer_arrays, tmp_path):

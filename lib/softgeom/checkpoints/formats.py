@@ -167,12 +167,12 @@ def _open_on_hub(model: HubModel) -> Opened:
     kind = store.provenance.get("format", "safetensors")
 
     def names(classes: int, blank: str | None) -> tuple[tuple[str, ...] | None, str | None]:
-        vocabulary = model.token_file()
-        if vocabulary is None:
-            return None, None
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / vocabulary[0]
-            file.write_bytes(vocabulary[1])
+            for name, content in model.token_files().items():
+                (Path(folder) / name).write_bytes(content)
+            file = find_token_file(Path(folder))
+            if file is None:
+                return None, None
             try:
                 return _vocabulary(file, classes, blank)
             except ValueError as error:  # told of the hub's file, not of the copy here

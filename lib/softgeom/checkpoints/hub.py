@@ -20,7 +20,7 @@ from softgeom.checkpoints.folder import INDEXED, SINGLE, MergedStore, parse_json
 from softgeom.checkpoints.packages import cache_folder
 from softgeom.checkpoints.safetensors_file import SafetensorsStore
 from softgeom.checkpoints.tensors import TensorStore
-from softgeom.checkpoints.token_strings import TOKEN_FILES
+from softgeom.checkpoints.token_strings import ADDED_TOKENS, TOKEN_FILES
 from softgeom.checkpoints.transfer import RangeCache, Response, TransferError, fetch
 from softgeom.progress import track
 from softgeom.source import hub_reachable
@@ -81,10 +81,12 @@ class HubModel:
             "the model and pass its folder, or name a revision that has them (often refs/pr/1)."
         )
 
-    def token_file(self) -> tuple[str, bytes] | None:
-        """Name and content of the vocabulary, or None."""
-        name = next((name for name in TOKEN_FILES if name in self._files), None)
-        return (name, self._whole(name, _MAX_VOCABULARY)) if name else None
+    def token_files(self) -> dict[str, bytes]:
+        """The vocabulary, and the files that add tokens to it, by name; nothing without one."""
+        names = [name for name in TOKEN_FILES if name in self._files][:1]
+        if names and names[0] != TOKEN_FILES[0]:  # a tokenizer.json holds its added tokens
+            names += [name for name in ADDED_TOKENS if name in self._files]
+        return {name: self._whole(name, _MAX_VOCABULARY) for name in names}
 
     def _open_file(self, name: str) -> SafetensorsStore:
         return SafetensorsStore(

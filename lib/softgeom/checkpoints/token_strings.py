@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 TOKEN_FILES = ("tokenizer.json", "vocab.json", "vocab.txt")
+# what stands beside the last two: token to id, and a table by id among other things
+ADDED_TOKENS = ("added_tokens.json", "tokenizer_config.json")
 _WORD_BOUNDARIES = "▁Ġ \t\n"  # how SentencePiece and byte-level vocabularies write a space
 _WRITTEN_WITH_HAN = {"HAN": ("CJK",), "JAPANESE": ("CJK", "HIRAGANA", "KATAKANA")}
 
@@ -72,13 +74,14 @@ def vocabulary_of(content: Any) -> dict[int, str]:
 def added_tokens(folder: Path) -> dict[int, str]:
     """Id to string of the tokens that a folder adds to its vocabulary, in files of their own."""
     added: dict[int, str] = {}
-    with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        content = json.loads((folder / "added_tokens.json").read_bytes())
-        added |= {int(index): token for token, index in content.items()}
-    with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        content = json.loads((folder / "tokenizer_config.json").read_bytes())
-        listed = content["added_tokens_decoder"].items()
-        added |= {int(index): token["content"] for index, token in listed}
+    for name in ADDED_TOKENS:
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            content = json.loads((folder / name).read_bytes())
+            if name == ADDED_TOKENS[0]:
+                added |= {int(index): token for token, index in content.items()}
+            else:
+                described = content["added_tokens_decoder"].items()
+                added |= {int(index): token["content"] for index, token in described}
     return {index: token for index, token in added.items() if 0 <= index < _MOST_TOKENS}
 
 
