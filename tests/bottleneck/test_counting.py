@@ -218,7 +218,7 @@ def test_floats_are_taken_at_their_exact_value():
     assert count([[1], [0], [2]], [0.1 + 0.2, 0.3, 0.3]) == 4
 
 
-def test_equal_rows_never_tie_by_bias_whatever_the_numbers():
+def test_equal_rows_tie_only_with_equal_biases():
     assert braid_arrangement([[1, 2], [1, 2]], [0, 1]) == []
     assert braid_arrangement([[1, 2], [1, 2]], [1, 1]) is None
     assert braid_arrangement(np.array(GENERIC, dtype=np.float32)) == braid_arrangement(GENERIC)

@@ -35,7 +35,7 @@ def meets_region(ranking: tuple[int, ...], W: np.ndarray, b: np.ndarray | None) 
     return linprog(np.zeros(C + d), A_eq=system, b_eq=right, bounds=bounds).status == 0
 
 
-def test_the_example_and_witnesses_rank_the_classes_as_said():
+def test_the_example_and_witnesses_have_their_stated_rankings():
     """Probabilities (.2, .4, .1, .3) give the permutation 3142, and class 2 is the argmax."""
     ranking = rank_classes([0.2, 0.4, 0.1, 0.3])
     assert [c + 1 for c in ranking] == [3, 1, 4, 2]
@@ -180,7 +180,7 @@ def test_among_themselves_up_to_d_plus_one_classes_take_every_order():
             assert (found.counts["possible"] == len(orders)) == (k == d + 1)
 
 
-def test_a_ranking_says_more_than_the_order_of_its_classes():
+def test_a_ranking_demands_more_than_the_order_of_its_classes():
     layer = SoftmaxLayer(
         [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], tokens=["e", "w", "n", "s"]
     )

@@ -17,16 +17,11 @@ from softgeom.circuits import (
 )
 
 
-def test_the_writers_sum_to_the_final_state(anatomy, tokens, error):
-    internals = run(anatomy, tokens)
-    found = writers(internals)
-    L, H = anatomy.sizes["L"], anatomy.sizes["H"]
+def test_writers_sum_to_the_final_state_and_their_shares_to_every_logit(anatomy, tokens, error):
+    internals, folded = run(anatomy, tokens), fold_norms(anatomy)
+    found, L, H = writers(internals), anatomy.sizes["L"], anatomy.sizes["H"]
     assert len(found.names) == len(set(found.names)) == len(found.writes) == 1 + L * (H + 1)
     assert error(found.writes.sum(0), internals.resid_final) < 1e-10
-
-
-def test_the_shares_of_a_folded_model_sum_to_every_logit(anatomy, tokens, error):
-    internals, folded = run(anatomy, tokens), fold_norms(anatomy)
     assert error(logit_shares(folded, internals).sum(0), internals.logits) < 1e-10
     targets = internals.logits.argmax(-1)
     for_targets = logit_shares(folded, internals, targets)
@@ -88,7 +83,7 @@ def test_the_nearest_boundary_need_not_be_the_runner_ups():
     assert float(found.margin) == pytest.approx(0.2 / 5**0.5)
 
 
-def test_a_bias_moves_the_boundary_and_an_equal_row_is_none():
+def test_a_bias_moves_the_boundary_and_an_equal_row_makes_no_boundary():
     W = torch.tensor([[1.0], [1.0], [-1.0]])
     found = decisions(torch.tensor([[1.0]]), W, torch.tensor([0.5, 0.0, 0.5]))
     assert float(found.margin) == pytest.approx(1)

@@ -76,7 +76,7 @@ def test_unknown_names_list_the_known_ones(ask):
 
 
 @pytest.mark.parametrize("lesson", [leaders, masks, pairs, rankings, folding, trusting, winning])
-def test_what_is_to_be_said_has_its_words(lesson):
+def test_every_answer_text_that_is_used_exists(lesson):
     """Words stand apart from what decides which of them are said; a name is no more than a text."""
     said = set(re.findall(r'SAY\("([^"{]+)"', inspect.getsource(lesson))) - {""}
     assert len(said) > 5

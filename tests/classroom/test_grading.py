@@ -43,7 +43,7 @@ def test_answers_are_judged_again(handed_in):
         ({"attempts": [["winning-1"]]}, "not written as"),
     ],
 )
-def test_a_file_that_is_none_gets_a_sentence(handed_in, said, says):
+def test_a_file_without_answers_gets_a_sentence(handed_in, said, says):
     path = handed_in([], **said)
     with pytest.raises(ValueError, match=says):
         grade(path)

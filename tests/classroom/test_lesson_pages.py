@@ -69,7 +69,7 @@ def _random(form, rng):
 
 
 @pytest.mark.parametrize("name", classroom.LESSONS)
-def test_a_page_says_of_an_answer_what_the_desk_says(judged, name):
+def test_a_page_judges_an_answer_as_the_library_does(judged, name):
     rng = np.random.default_rng(5)
     stored = [(question, typed) for question, some in RIGHT.items() for typed in some]
     stored += [(question, typed) for question, typed, _ in WRONG]

@@ -19,7 +19,7 @@ from softgeom.hardmax.dynamics import attention, trajectory
 from softgeom.margins.scalar import critical_points
 
 
-def test_the_lessons_tell_the_truth_about_their_layers():
+def test_what_the_lessons_state_about_their_layers_is_true():
     assert rankings.realised(rankings.LAYER.W) == 12
     assert rankings.realised(rankings.LAYER.W, rankings.BIAS) == 18
     assert rankings.realised(rankings.FIVE.W) == 20
@@ -51,7 +51,7 @@ def test_folds_and_layers_needed_have_their_closed_forms():
         assert leaders.layers_needed(alpha) == int(np.ceil(np.log(100) / np.log1p(alpha)))
 
 
-def test_which_rivals_block_and_can_be_spared_and_the_largest_mask():
+def test_which_rivals_block_which_are_needless_and_the_largest_mask():
     """By enumeration of all subsets, with nothing of the answers' own search."""
     W = masks.RIVALS.W * 4
     others = [i for i in range(5) if i != 3]
@@ -85,7 +85,7 @@ def test_the_pairs_that_come_back_are_those_met_on_a_turn():
     assert set(scan(pairs.INDEX, features=Unbounded()).table["verdict"]) == {"argmaxable"}
 
 
-def test_what_the_answers_say_is_true():
+def test_what_the_solutions_claim_is_true():
     """Followers keep looking at the same; 24 orders take three features; the digits."""
     for alpha in (leaders.ALPHA, leaders.ALPHA / 8):
         start, *later = trajectory(leaders.START, np.eye(2), alpha, 100, check=False)
@@ -120,7 +120,7 @@ def test_the_printed_weights_prove_it_on_the_largest_box_and_on_no_larger():
 
 
 @given(st.fractions(0, 1, max_denominator=97), st.fractions(0, 1, max_denominator=97))
-def test_flaw_is_none_exactly_for_the_one_proof_of_three_captors(a, b):
+def test_only_the_one_proof_by_three_classes_has_no_flaw(a, b):
     weights = {"A": a, "B": b, "C": 1 - a - b}
     assert (trusting.flaw(weights) is None) == (weights == trusting.exact_weights())
 
@@ -137,7 +137,7 @@ def test_flaw_is_none_exactly_for_the_one_proof_of_three_captors(a, b):
         ([10**9, 0, 0], "none beyond a million"),
     ],
 )
-def test_what_is_no_fraction_gets_a_sentence(answer, says):
+def test_bad_fractions_get_a_sentence(answer, says):
     with pytest.raises(ReadingError, match=says):
         reading.fractions(3, "the weights")(answer)
 

@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_written_is_a_sentence(path):
 @pytest.mark.parametrize(
     "make", [SoftmaxExplorer, FoldExplorer, AttentionExplorer, HardmaxExplorer]
 )
-def test_a_veil_lifts_with_any_guess_that_can_be_read(make):
+def test_a_hidden_explorer_appears_after_any_readable_guess(make):
     explorer = classroom.veil(make(), until="rankings-guess")
     other = classroom.veil(make(), until="winning-guess")
     assert explorer.veiled

@@ -38,7 +38,7 @@ def test_right_answers(question):
 
 
 @pytest.mark.parametrize(("question", "typed", "says"), WRONG)
-def test_the_thought_behind_a_mistake_is_named(question, typed, says):
+def test_the_reason_for_a_mistake_is_named(question, typed, says):
     feedback = _reply(question, typed)
     assert says in feedback.text
     if "guess" in question:

@@ -127,7 +127,7 @@ def test_the_formula_is_the_library_s(javascript):
     assert javascript("geometry", body, cases) == [count_regions(*case) for case in cases]
 
 
-def test_a_hair_s_breadth_decides(javascript):
+def test_a_change_of_the_last_digit_decides(javascript):
     """w_4 on the edge from w_1 to w_2, and one ulp to either side."""
     layers, W = [], [[0.1, 0.7], [0.9, 0.3], [-1.0, -1.0]]
     for x in np.linspace(0.2, 0.8, 40):

@@ -176,7 +176,7 @@ def test_verdicts_are_the_library_s_or_undecided(undecided, name, bias):
 
 
 @pytest.mark.parametrize("features", SETS.values(), ids=SETS)
-def test_ties_everywhere_deceive_nobody(undecided, features):
+def test_layers_full_of_ties_get_no_wrong_verdict(undecided, features):
     """Layers of small integers, also off by the last digit; one to three dimensions."""
     rng = np.random.default_rng(5)
     classes = left = 0
@@ -366,7 +366,7 @@ WHOLE = gguf_files(np.eye(12, 2, dtype=np.float32)).values()
         *((file[:-80], "ends before the tensor") for file in WHOLE),
     ],
 )
-def test_impossible_files_are_said_in_one_sentence(javascript, content, sentence):
+def test_impossible_files_are_refused_in_one_sentence(javascript, content, sentence):
     argument = {"bytes": base64.b64encode(content).decode(), "name": "head.safetensors"}
     problem = javascript("scan_worker", OPEN, argument)["problem"]
     assert sentence in problem

@@ -72,6 +72,6 @@ def test_the_tokens_of_a_new_sequence_agree_too(task, new):
         ([[(0, 0)]], [0], 0, "alpha must be positive"),
     ],
 )
-def test_what_cannot_be_told_apart_is_refused(sequences, labels, alpha, message):
+def test_sequences_that_no_classifier_separates_are_refused(sequences, labels, alpha, message):
     with pytest.raises(ValueError, match=message):
         classify_exactly(sequences, labels, alpha)

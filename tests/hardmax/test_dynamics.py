@@ -167,7 +167,7 @@ def test_gradient_holds_the_argmax_fixed(d):
     assert torch.autograd.gradcheck(eight_layers, inputs)
 
 
-def test_limits_count_no_follower_twice_and_say_when_cut_short():
+def test_limits_count_no_follower_twice_and_report_when_cut_short():
     # Token 4 ties between tokens 0 and 1 for ever; token 5 follows token 0 and reaches it, to
     # rounding, long before token 4 is at its limit.
     Z = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0], [1e-3, 0.0], [0.9, 0.9]])

@@ -68,7 +68,7 @@ def test_frank_and_wolfes_bound(seed, d):
     low=st.floats(0.05, 0.9),
 )
 @settings(max_examples=30)
-def test_paths_in_cells_are_straight_and_as_long_as_the_shares_say(seed, shape, low):
+def test_paths_in_cells_are_straight_and_their_length_follows_from_the_shares(seed, shape, low):
     rng = np.random.default_rng(seed)
     A, V = general.standing_vertices(rng, shape[0], 6, shape[1])
     trip = general.travel(rng.dirichlet(np.ones(6), 15) @ V, V, A, rng.uniform(low, 0.95, 30))

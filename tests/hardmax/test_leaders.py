@@ -103,7 +103,7 @@ def test_extreme_sites_are_the_vertices_that_qhull_finds(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_leaders_are_never_lost_and_stand_still(seed):
+def test_leaders_stay_leaders_and_stand_still(seed):
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(25, 2))
     states = trajectory(Z, np.eye(2), 1.0, 15)

@@ -76,7 +76,7 @@ def test_training_is_reproducible_and_follows_the_seed(planted):
     assert not np.array_equal(runs[0].embedding, runs[2].embedding)
 
 
-def test_read_only_arrays_are_trained_on_in_silence(tiny, model_of):
+def test_read_only_arrays_are_trained_on_without_a_warning(tiny, model_of):
     arrays = [tiny.words.copy(), tiny.counts.copy(), np.array([0.0, 1.0, 0.0, 1.0, 0.3, 0.7])]
     for array in arrays:
         array.setflags(write=False)  # as parallel workers see large arrays

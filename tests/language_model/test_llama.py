@@ -80,14 +80,14 @@ def test_words_merge_apart_where_no_piece_reaches_over_a_blank():
     assert tokenizer.encode("b a", beginning=False) == [259, 265]
 
 
-def test_without_file_and_hub_there_is_no_second_model(compendium, asked_anew):
+def test_without_file_and_network_the_second_model_is_absent(compendium, asked_anew):
     model, source = load_released_llama()
     assert model is None
     assert source is ABSENT
     assert source.stand_in
 
 
-def test_the_local_file_comes_first_and_a_damaged_one_is_no_absent_one(compendium, dreams):
+def test_the_local_file_comes_first_and_a_damaged_one_is_an_error(compendium, dreams):
     folder = compendium / "data" / "raw" / "models"
     folder.mkdir(parents=True)
     for file in dreams:

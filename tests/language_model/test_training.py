@@ -150,7 +150,7 @@ def test_a_checkpoint_on_a_full_disk_names_it_and_the_last_one_stays(
 
 
 @pytest.mark.parametrize("broken", ["loss", "gradient"])
-def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_state(
+def test_a_loss_or_gradient_that_is_not_finite_stops_the_run_and_keeps_the_last_good_state(
     tiny, corpus, quick, tmp_path, broken
 ):
     calls = 0

@@ -22,7 +22,7 @@ def test_along_a_ray_the_scores_stay_within_the_saturation_bound(seed):
         assert (np.abs(beta) <= bound + 1e-9).all()
 
 
-def test_the_bound_says_something_except_at_ties():
+def test_the_bound_is_finite_except_at_ties():
     X, M, _ = draw(0)
     assert np.isfinite(infimum.saturation_bound(X, M, 1e5)).all()
     assert np.abs(infimum.barrier_scores(X, 1e5 * M)).max() < 1e-12

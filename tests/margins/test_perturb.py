@@ -60,7 +60,7 @@ def test_relative_sigma_scales_with_the_embeddings(family):
 
 
 @pytest.mark.parametrize("family", ["noise", "drift"])
-def test_a_window_gets_the_same_draw_whatever_its_batch_and_level(family):
+def test_a_window_gets_the_same_draw_in_any_batch_and_at_any_level(family):
     X = torch.zeros(5, 7, 4)
     whole = perturber(Perturbation(family, "absolute", 1, 1.0), 1.0, seed=9)(X, slice(0, 5))
     part = perturber(Perturbation(family, "absolute", 2, 3.0), 1.0, seed=9)(X[:2], slice(3, 5))

@@ -84,17 +84,6 @@ def test_a_singular_matrix_has_finite_second_derivatives():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_regular_matrices_agree_with_slogdet(dtype):
-    J = torch.randn(300, 5, 5, generator=torch.Generator().manual_seed(0), dtype=dtype)
-    out, wanted = signed_logdet(J), torch.linalg.slogdet(J)
-    near = {"rtol": 0, "atol": 1e-4 if dtype == torch.float32 else 1e-10}
-    torch.testing.assert_close(out.logabsdet, wanted.logabsdet, **near)
-    assert torch.equal(out.sign, wanted.sign)
-    assert {*out.sign.tolist()} == {-1.0, 1.0}
-    assert not out.replaced.any()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_singular_matrix_gets_a_finite_cap_and_a_finite_gradient(dtype):
     J = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=dtype, requires_grad=True)
     out = signed_logdet(J)
