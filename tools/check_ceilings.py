@@ -239,6 +239,8 @@ def read(path, identity, classes, d):
     head = json.loads(written)
     demand(json.dumps(head, sort_keys=True) == written, "its head is no canonical JSON")
     demand(type(head["format"]) is int and head["format"] == 4, "it is not of format 4")
+    scaled = "its probabilities are not softmax(W x + b), and this checker knows no other"
+    demand("readout" not in head, scaled)
     known = head.keys() == {"format", "holds", "layer", "features"} and head["holds"] == "ceilings"
     demand(known, "its head is not that of ceilings")
     ours = json.dumps(identity, sort_keys=True)

@@ -1,6 +1,7 @@
 """What every command says about a model that does more than a softmax behind its layer."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -57,6 +58,8 @@ def test_ceilings_of_a_folder_are_those_of_its_own_output(folder, name):
     assert (own <= found.ceiling).all()
     if name == "scale":
         assert (found.reached <= own * 1.001).all()
+    wins = str(sg.explain(model, 0, features="norm"))
+    assert float(re.search(r"probability there is at least ([0-9.]+)%", wins)[1]) <= 100 * own[0]
     said = repr(found)
     assert ("scaled or capped" in said) == (behind is not None)
     explained = str(sg.explain(model, 4, features="norm"))
