@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compendium import parameters, profiles
-from compendium.book import parameter_defaults
+from compendium.notebooks import parameter_defaults
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))

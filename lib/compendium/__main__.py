@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compendium import paths, strip
+from compendium import paths
 from softgeom.commands.boundary import guarded
-from softgeom.orphans import end_with_make
 
 _PROFILE = "smoke, default, full, paper, or own/NAME for params/own/NAME.yaml"
 
@@ -22,7 +21,6 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int | None], dict[str,
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; every failure ends in one sentence and an exit code."""
-    strip.skip_rfc3987_import()  # papermill and the site read notebooks, too
     parser = argparse.ArgumentParser(prog="python -m compendium", description=__doc__)
     commands = parser.add_subparsers(required=True)
     for name, (action, given) in _COMMANDS.items():
@@ -36,8 +34,6 @@ def main(arguments: list[str] | None = None) -> int:
                 how = optional | {"default": os.environ.get(how, "")}
             sub.add_argument(argument, **how)
     options = parser.parse_args(arguments)
-    if options.action is not all_:  # which forks, and so has no thread
-        end_with_make()
     return guarded(lambda: options.action(options) or 0, "error")
 
 
@@ -49,29 +45,6 @@ def _command(arguments: dict[str, Any] | None = None) -> Callable[[Any], Any]:
         return action
 
     return register
-
-
-@_command({"name": {}})
-def run(options: argparse.Namespace) -> int:
-    """execute one notebook; the environment variable PARAMS changes parameters"""
-    from compendium import runner
-
-    return runner.run_alone(options.name, options.profile, os.environ.get("PARAMS", ""))
-
-
-@_command(
-    {
-        "names": {"nargs": "*", "help": "notebooks or chapters; all when none is named"},
-        "--jobs": {"type": int, "default": 2, "help": "how many at a time"},
-    }
-)
-def all_(options: argparse.Namespace) -> None:
-    """execute notebooks that are not up to date, and what they need"""
-    # set before NumPy is imported; one, since the last digits of a sum depend on how many there are
-    os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
-    from compendium import schedule
-
-    schedule.run(options.names, options.profile, max(1, options.jobs), os.environ.get("PARAMS", ""))
 
 
 @_command()
@@ -148,7 +121,7 @@ def check_claims(options: argparse.Namespace) -> None:
     print(f"{len(register)} claims, {examples} examples: all sound")
 
 
-@_command({"paper": "PAPER", "sentence": "SENTENCE"})
+@_command({"paper": {"help": "such as 003"}, "sentence": {"help": "as the text has it"}})
 def pointer(options: argparse.Namespace) -> None:
     """find the pointer of a sentence of a source"""
     from compendium import claims
@@ -157,35 +130,10 @@ def pointer(options: argparse.Namespace) -> None:
     print(f"sentence: {found}" + (f"  # occurs {times} times" if times > 1 else ""))
 
 
-@_command({"name": "NAME"})
-def why(options: argparse.Namespace) -> None:
-    """say why make would run a notebook, or not"""
-    from compendium import why
-
-    print(why.explain(options.name, options.profile))
-
-
-@_command({"--check": {"action": "store_true", "help": "only compare with what runs read"}})
-def edges(options: argparse.Namespace) -> None:
-    """draw which notebook needs which (Mermaid)"""
-    from compendium import schedule, why
-
-    if not options.check:
-        print(schedule.draw())
-        return
-    notes = paths.executed_dir(options.profile).glob("[0-9]*.json")
-    seen = [path for path in notes if "." not in path.stem]
-    for path in seen:
-        if missed := why.undeclared_reads(path.stem, options.profile):
-            lost = "which its edges do not name: make would not see a change (compendium/edges.py)"
-            raise ValueError(f"{path.stem} read {', '.join(missed)}, {lost}")
-    print(f"the edges name all that {len(seen)} notebooks of {options.profile} were seen to read")
-
-
 @_command({"model": "MODEL", "--out": "OUT", "--arguments": "ARGS"})
 def scan(options: argparse.Namespace) -> int:
     """scan a model and write its report as a notebook"""
-    from compendium import parameters, profiles, runner
+    from compendium import parameters, profiles, run
     from softgeom import commands
     from softgeom.commands import boundary
 
@@ -211,7 +159,7 @@ def scan(options: argparse.Namespace) -> int:
     folder = asked.folder.resolve()
     given = {"model": model, "out": str(folder), "arguments": shlex.join(words), "scanned": True}
     values |= given | {"profile": profiles.DEFAULT}
-    runner.execute(paths.notebook("scan"), folder / "scan.ipynb", values)
+    run.execute(paths.notebook("scan"), folder / "scan.ipynb", values)
     print(f"verdicts, summary and pictures: {options.out or asked.folder}")
     return code
 

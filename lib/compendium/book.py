@@ -9,9 +9,7 @@ writes into a subfolder `stand-in`, never over results from real data.
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import functools
 import json
 import logging
 import math
@@ -29,8 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import claims, codebase, packages, paths, profiles, tolerance
+from compendium import claims, packages, paths, profiles, tolerance
 from compendium.claims import Judgement
+from compendium.notebooks import parameter_defaults
+from compendium.parameters import read
 from softgeom.source import Source
 from softgeom.writing import write_text
 
@@ -43,7 +43,6 @@ logger = logging.getLogger("softgeom")
 
 # all digits that mean something, and none of those that differ between processors
 _FLOAT_FORMAT = "%.10g"
-_opened: set[str] = set()  # files, by this process
 _PACKAGES = "numpy scipy pandas matplotlib sympy highspy scikit-learn torch onnxruntime".split()
 
 
@@ -52,7 +51,6 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
     of `profile` and of the names that its cell tagged `parameters` assigns; ValueError when one of
     these is missing.
     """
-    _record_reads()
     names = parameter_defaults(paths.notebook(name))
     if missing := [key for key in names if key not in variables]:
         lost = ", ".join(missing)
@@ -64,8 +62,6 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
 
 def _profile_of(name: str, profile: str, parameters: dict[str, Any]) -> str:
     """The profile; `own/PROFILE` when a value was changed by hand, which replaces no results."""
-    from compendium.parameters import read
-
     if profile not in profiles.BUILT_IN or not paths.params_file(name).is_file():
         return profile
     return profile if parameters == read(name, profile) else profiles.overridden(profile)
@@ -185,7 +181,6 @@ class Run:
             "claims": [_plain(asdict(claim)) for claim in self._claims.values()],
             "tables": self._tables,
             "figures": self._figures,
-            "drawn_by": codebase.drawing_digest(paths.notebook(self.name)),
         }
         tolerance.write(self.results / "record.json", _json(record), self.noise)
         execution = {
@@ -197,7 +192,6 @@ class Run:
             "python": platform.python_version(),
             "cores": os.cpu_count(),
             "torch": packages.torch_origin(paths.root()),
-            "reads": _reads(),
         }
         write_text(paths.executed_dir(self.profile) / f"{self.name}.json", _json(execution))
         if self.stand_in:
@@ -207,28 +201,6 @@ class Run:
             _show(said)
 
 
-@functools.cache
-def _record_reads() -> None:
-    """Note every file that this process opens for reading from now on: what it reads of results and
-    reference data is seen, not declared, so that missing edges come to light.
-    """
-
-    def on_open(event: str, arguments: tuple[Any, ...]) -> None:
-        reading = event == "open" and not set(str(arguments[1] or "r")) & set("wax+")
-        if reading and isinstance(arguments[0], str):
-            _opened.add(arguments[0])
-
-    sys.addaudithook(on_open)
-
-
-def _reads() -> list[str]:
-    """What was read so far of results and reference data, relative to the top folder."""
-    top = paths.root()
-    folders = (top / "results", top / "data" / "reference")
-    found = (path for path in map(Path, _opened.copy()) if any(map(path.is_relative_to, folders)))
-    return sorted(path.relative_to(top).as_posix() for path in found)
-
-
 def _show(markdown: str) -> None:
     """Show Markdown as an output of the running cell; nothing outside a notebook."""
     from IPython.core.getipython import get_ipython
@@ -236,22 +208,6 @@ def _show(markdown: str) -> None:
 
     if get_ipython() is not None:
         display(Markdown(markdown))
-
-
-def parameter_defaults(notebook: Path) -> dict[str, Any]:
-    """Names and default values in the cell tagged `parameters`, read as literals."""
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        if "parameters" not in cell["metadata"].get("tags", []):
-            continue
-        found: dict[str, Any] = {}
-        for statement in ast.parse("".join(cell["source"])).body:
-            match statement:
-                case ast.AnnAssign(target=ast.Name(id=key), value=ast.expr() as value):
-                    found[key] = ast.literal_eval(value)
-                case ast.Assign(targets=[ast.Name(id=key)], value=value):
-                    found[key] = ast.literal_eval(value)
-        return found
-    return {}
 
 
 def find_results(name: str, profile: str) -> Path:

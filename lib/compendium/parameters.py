@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from compendium import paths, profiles
-from compendium.book import parameter_defaults
+from compendium.notebooks import parameter_defaults
 
 INJECTED = "profile"  # given by the runner, never by a file
 

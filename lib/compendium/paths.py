@@ -9,6 +9,8 @@ import hashlib
 import os
 from pathlib import Path
 
+LIB = Path(__file__).resolve().parent.parent
+
 # together they identify the compendium, and nothing else does
 _MARKERS = ("Makefile", "notebooks", "params")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from compendium import book, claims, paths, profiles
 from compendium.book import STAND_IN
-from compendium.codebase import while_unchanged
+from compendium.cache import while_unchanged
 
 SHOWN = profiles.COMMITTED
 

@@ -31,47 +31,20 @@ def end_with_parent(parent: int) -> None:
     a traceback.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _start_watch(parent)
+    watch(parent)
 
 
-def end_with_make() -> None:
-    """Let this process end within a second or two of the make that a user started; without one,
-    nothing.
-
-    A make that is killed cannot tell its commands to stop: the next make would run beside what the
-    first one left behind. That make says in ``SOFTGEOM_MAKE`` which process that is: it may be gone
-    before this one looks for the first time, or have started another make between the two.
-    """
-    if not os.environ.get("MAKELEVEL"):
-        return
-    said = os.environ.get("SOFTGEOM_MAKE", "")
-    _start_watch(os.getppid(), int(said) if said.isdecimal() else None)
-
-
-def _start_watch(parent: int, first: int | None = None) -> None:
+def watch(parent: int) -> None:
+    """Let this process end within a second or two of its parent's end."""
     threading.Thread(
-        target=_watch, args=(parent, first), daemon=True, name="softgeom-parent-watch"
+        target=_watch, args=(parent,), daemon=True, name="softgeom-parent-watch"
     ).start()
 
 
-def make_has_ended(parent: int) -> bool:
-    """Whether the make that started this process, when `parent` was its parent, is gone; for
-    processes that may not have a thread. False without a make.
-    """
-    if not os.environ.get("MAKELEVEL"):
-        return False
-    said = os.environ.get("SOFTGEOM_MAKE", "")
-    return not _is_there(parent, int(said) if said.isdecimal() else None)
-
-
-def _watch(parent: int, first: int | None) -> None:
-    while _is_there(parent, first):
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
         time.sleep(_SECONDS)
     os._exit(1)
-
-
-def _is_there(parent: int, first: int | None) -> bool:
-    return os.getppid() == parent and (first is None or _is_alive(first))
 
 
 def shared_folder() -> str:

@@ -139,9 +139,10 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site: built once, in a compendium of its own, from the notebooks that `make
     smoke` has executed; where there are none, from small ones that are executed here.
     """
-    from compendium import paths, runner
+    from compendium import paths
     from compendium.pages import report
     from compendium.profiles import COMMITTED
+    from compendium.run import run
 
     root = tmp_path_factory.mktemp("compendium")
     for name in "Makefile README.md pyproject.toml data lib params report".split():
@@ -167,7 +168,7 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("SOFTGEOM_ROOT", str(root))
         if names == SMALL:
             for name in SMALL:
-                runner.run(name, PROFILE)
+                run(name, PROFILE)
         else:
             for kind in ("results", "figures", "executed"):
                 shutil.copytree(repository / kind / PROFILE, root / kind / PROFILE)

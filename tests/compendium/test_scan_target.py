@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compendium import __main__ as command_line
-from compendium import runner
+from compendium import run
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.commands import boundary
 
@@ -24,7 +24,7 @@ def executed(monkeypatch):
     """What the notebook would be run with."""
     given = []
     monkeypatch.setattr(
-        runner, "execute", lambda notebook, output, values: given.append((notebook, output, values))
+        run, "execute", lambda notebook, output, values: given.append((notebook, output, values))
     )
     return given
 

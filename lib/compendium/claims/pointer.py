@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compendium import paths
-from compendium.codebase import while_unchanged
+from compendium.cache import while_unchanged
 
 _DIGITS = 16  # of the digest: enough to notice any slip
 

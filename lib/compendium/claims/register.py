@@ -19,12 +19,13 @@ from typing import Any
 import fastjsonschema
 import yaml
 
-from compendium import codebase, paths
+from compendium import paths
 from compendium.claims import pointer
 from compendium.claims.pointer import Pointer
 from compendium.claims.rule import Rule, listed, read_rule
+from compendium.notebooks import calls, cells
 
-SCHEMA = codebase.LIB.parent / "claims" / "schema.json"
+SCHEMA = paths.LIB.parent / "claims" / "schema.json"
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def faults_of_pointers(register: Mapping[str, Claim]) -> list[str]:
     """One sentence for every pointer at which the source, if at hand, has another sentence."""
     return [
         f"{claim.id}: paper {place.paper} has no sentence of digest {place.digest} at "
-        f"{place.start}; `make pointer` finds the right place"
+        f"{place.start}; `python -m compendium pointer` finds the right place"
         for claim in register.values()
         for place in claim.sentences
         if pointer.has(place.paper) and not place.holds
@@ -239,8 +240,8 @@ def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[st
     faults, unknown = list[str](), list[str]()
     passed, dynamic = set[str](), set[str]()
     for notebook in notebooks:
-        for number, code in codebase.cells(notebook).items():
-            for _, id, given in codebase.calls(ast.parse(code), "claim"):
+        for number, code in cells(notebook).items():
+            for _, id, given in calls(ast.parse(code), "claim"):
                 where = f"{notebook.stem}, cell {number}"
                 if id is None or None in given:
                     unknown.append(f"{where}: {id or 'a claim whose id'} is known only at run time")

@@ -13,7 +13,7 @@ import logging
 from pathlib import Path
 
 from compendium import paths
-from compendium.codebase import while_unchanged
+from compendium.cache import while_unchanged
 from softgeom.source import read_origin
 
 logger = logging.getLogger("softgeom")

@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from compendium.keeping import Shelf
+from compendium.cache import Cache
 from compendium.models import margin_run
 from compendium.models.margin_run import MarginRun
 from compendium.models.robustness import perturbation_grid
@@ -149,13 +149,14 @@ def run_seed(
     evaluations: list[dict[str, Any]] = []
     sizes: dict[str, Floats] = {}
     perturbations: list[Perturbation] = []
-    shelf = Shelf(folder, margin_run.write, margin_run.read)
+    code = (*margin_run.CODE, "compendium/models/arms.py")
+    cache = Cache(folder, margin_run.write, margin_run.read, code)
     for arm in arms:
         training = replace(base.training, seed=seed, penalty_weight=arm.penalty_weight)
         path = sizes[arm.follows] if arm.follows else np.zeros(0)
         label = f"{seed}-{arm.name}-{training.steps}".replace(" ", "_").replace(",", "")
         told = (base.gpt, training, arm.prior or base.prior, arm.dose, path)
-        run = shelf.keep(train_arm, *told, tokens, validation, device, label=label, resumes=True)
+        run = cache.keep(train_arm, *told, tokens, validation, device, label=label, resumes=True)
         sizes[arm.name] = run.sizes
         if arm.name == NONE:
             rms = embeddings_rms(run.model, windows)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from compendium import paths, statistics
-from compendium.keeping import Shelf
+from compendium.cache import Cache
 from compendium.models.classifiers import read_model, write_model
 from softgeom import parallel
 from softgeom.hardmax.faithfulness import dissect
@@ -251,8 +251,8 @@ def _arrived(alpha: float, recipe: Recipe) -> bool:
 
 
 def _watch_one(processed: Path, recipe: Recipe, *arguments: Any) -> Watched:
-    shelf = Shelf(processed / "hardmax", _write, _read)
-    return shelf.keep(
+    code = ("softgeom/hardmax", "compendium/models/authors_recipe.py")
+    return Cache(processed / "hardmax", _write, _read, code).keep(
         watch, recipe, *arguments, label=f"watched-d{recipe.dimension}-{recipe.attention}"
     )
 

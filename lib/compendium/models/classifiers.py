@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from compendium import paths
-from compendium.keeping import Shelf
+from compendium.cache import Cache
 from softgeom import parallel
 from softgeom.hardmax.reviews import Bags
 from softgeom.hardmax.sentiment import Recipe
 from softgeom.hardmax.training import Trained, train
 
 _MAKER = "42_sentiment"
+_CODE = ("softgeom/hardmax", "compendium/models/classifiers.py")
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,8 @@ def train_all(jobs: Sequence[tuple[Any, ...]]) -> list[Trained]:
 
 def hand_over(name: str, thing: Trained | TestReviews) -> str:
     """Keep a model, or the reviews, under a name for notebook 43; returns the name."""
-    shelf = (
-        _models(paths.processed_dir())
-        if isinstance(thing, Trained)
-        else _reviews(paths.processed_dir())
-    )
-    shelf.keep(_as_it_is, thing, label=name)
+    kind = _models if isinstance(thing, Trained) else _reviews
+    kind(paths.processed_dir()).keep(_as_it_is, thing, label=name)
     return name
 
 
@@ -69,12 +66,12 @@ def _as_it_is(thing: Any) -> Any:
     return thing
 
 
-def _models(processed: Path) -> Shelf[Trained]:
-    return Shelf(processed / "hardmax", write_model, read_model)
+def _models(processed: Path) -> Cache[Trained]:
+    return Cache(processed / "hardmax", write_model, read_model, _CODE)
 
 
-def _reviews(processed: Path) -> Shelf[TestReviews]:
-    return Shelf(processed / "hardmax", _write_reviews, _read_reviews)
+def _reviews(processed: Path) -> Cache[TestReviews]:
+    return Cache(processed / "hardmax", _write_reviews, _read_reviews, _CODE)
 
 
 def write_model(folder: Path, model: Trained) -> None:

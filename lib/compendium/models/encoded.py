@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from compendium import corpora, paths
-from compendium.keeping import Shelf
+from compendium.cache import Cache
 from softgeom.language_model.configuration import configuration_hash
 from softgeom.language_model.tokens import BytePairTokenizer, Tokens, encode_parts
 
@@ -51,7 +51,7 @@ def load_encoded(
                 f"the {part} part of {name} is empty: a language model needs text in all "
                 f"three parts."
             )
-    tokens, tokenizer = _shelf().keep(encode_parts, parts, d_vocab, label=name)
+    tokens, tokenizer = _cache().keep(encode_parts, parts, d_vocab, label=name)
     return EncodedText(
         **tokens,
         tokenizer=tokenizer,
@@ -60,8 +60,9 @@ def load_encoded(
     )
 
 
-def _shelf() -> Shelf[tuple[dict[str, Tokens], BytePairTokenizer]]:
-    return Shelf(paths.processed_dir() / "corpora", _write, _read)
+def _cache() -> Cache[tuple[dict[str, Tokens], BytePairTokenizer]]:
+    code = ("softgeom/language_model/tokens.py", "compendium/models/encoded.py")
+    return Cache(paths.processed_dir() / "corpora", _write, _read, code)
 
 
 def _write(folder: Path, encoded: tuple[dict[str, Tokens], BytePairTokenizer]) -> None:

@@ -17,6 +17,9 @@ from softgeom.language_model.tokens import Tokens
 from softgeom.language_model.training import DivergedError, Penalty, train
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 
+# what a run depends on, for the cache
+CODE = ("softgeom/margins", "softgeom/language_model", "compendium/models/margin_run.py")
+
 
 @dataclass(frozen=True)
 class MarginRun:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from compendium import paths
-from compendium.keeping import Shelf
+from compendium.cache import Cache
 from softgeom.bottleneck import Scan, scan
 from softgeom.features import Box
 from softgeom.layer import SoftmaxLayer
@@ -28,8 +28,9 @@ def kept_scan(layer: SoftmaxLayer, classes: np.ndarray, features: Box) -> Scan:
         np.asarray(classes),
         features,
     ]
-    shelf = Shelf(paths.processed_dir() / "scans", _write, _read)
-    made = shelf.keep(_scan, *computed, label="scan", resumes=True)
+    code = ("softgeom/bottleneck", "softgeom/features", "softgeom/layer.py")
+    cache = Cache(paths.processed_dir() / "scans", _write, _read, code)
+    made = cache.keep(_scan, *computed, label="scan", resumes=True)
     return Scan(layer, made.features, made.findings)
 
 
@@ -47,7 +48,7 @@ def _scan(
         layer, classes, features=features, n_jobs=workers, checkpoint=checkpoint, progress=True
     )
     if checkpoint is not None:
-        # a folder of blocks, which the shelf does not know
+        # a folder of blocks, which the cache does not know
         shutil.rmtree(checkpoint, ignore_errors=True)
     return found
 

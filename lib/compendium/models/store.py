@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from compendium import paths, profiles
-from compendium.keeping import Shelf
+from compendium.cache import Cache
 from compendium.models import trained
 from compendium.models.encoded import EncodedText
 from compendium.models.trained import Trained
@@ -13,9 +13,11 @@ from softgeom.language_model.configuration import TrainingConfig
 from softgeom.language_model.gpt import GPTConfig
 
 
-def gpts(profile: str) -> Shelf[Trained]:
-    """The shelf of a profile's GPTs."""
-    return Shelf(paths.processed_dir() / "language_models" / profile, trained.write, trained.read)
+def gpts(profile: str) -> Cache[Trained]:
+    """The cache of a profile's GPTs."""
+    code = ("softgeom/language_model", "compendium/models/trained.py")
+    folder = paths.processed_dir() / "language_models" / profile
+    return Cache(folder, trained.write, trained.read, code)
 
 
 def trained_gpt(

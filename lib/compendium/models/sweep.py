@@ -2,7 +2,7 @@
 everything else.
 
 An :class:`Experiment` is a complete description of one run and its key a hash of it; what came of
-the run is kept (`compendium.keeping`). All that is random comes from its seed: weights and the
+the run is kept (`compendium.cache`). All that is random comes from its seed: weights and the
 prior's M at the start, and the batches, are the same for every lambda.
 """
 
@@ -18,7 +18,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from compendium.keeping import Shelf
+from compendium.cache import Cache
 from compendium.models import margin_run
 from compendium.models.encoded import EncodedText
 from compendium.models.margin_run import MarginRun
@@ -157,7 +157,7 @@ def run_experiment(
     columns of the experiment, ``evaluations`` and ``diverged_at`` (a step, or None).
     """
     arguments = (experiment.gpt, experiment.training, experiment.prior, tokens, validation, device)
-    run = _shelf(folder).keep(
+    run = _cache(folder).keep(
         margin_run.train_margin_run, *arguments, label=experiment.key, resumes=True
     )
     return experiment.columns() | {"evaluations": run.evaluations, "diverged_at": run.diverged_at}
@@ -167,7 +167,7 @@ def load_experiment(folder: Path, key: str) -> tuple[GPT, EmbeddingPrior]:
     """The trained model and prior of a finished run, in evaluation; FileNotFoundError if it is not
     there, or was made by other code.
     """
-    run = _shelf(folder).recall(key, maker="23_margin_sweep")
+    run = _cache(folder).recall(key, maker="23_margin_sweep")
     return run.model, run.prior
 
 
@@ -251,5 +251,5 @@ def evaluations_table(outcomes: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _shelf(folder: Path) -> Shelf[MarginRun]:
-    return Shelf(folder, margin_run.write, margin_run.read)
+def _cache(folder: Path) -> Cache[MarginRun]:
+    return Cache(folder, margin_run.write, margin_run.read, margin_run.CODE)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from compendium import codebase
+from compendium import paths
 from compendium.models.characters import partners
 from compendium.models.released import available as available
 from compendium.models.scans import kept_scan
@@ -20,7 +20,7 @@ from softgeom.checkpoints import Head, glyphs, load_head, load_softmax_layer
 
 # language, word and meaning: a word of everyday life for each letter that one of the recognisers
 # lists; capitals, as on a sign
-_SIGNS = codebase.LIB.parent / "data" / "reference" / "words_on_signs.csv"
+_SIGNS = paths.LIB.parent / "data" / "reference" / "words_on_signs.csv"
 WORDS = tuple(pd.read_csv(_SIGNS).itertuples(index=False, name=None))
 
 

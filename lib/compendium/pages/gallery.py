@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 
-from compendium import claims, codebase, findings, paths
+from compendium import claims, findings, notebooks, paths
 from compendium.claims import Register
 from compendium.findings import Outcome
 from compendium.pages.entries import entry, failing, plain, shortened, table_of_counts
@@ -43,7 +43,7 @@ def pages() -> dict[str, str]:
 
 def title_of(name: str) -> str:
     """The heading of a notebook, without a full stop."""
-    prose = "\n".join(codebase.cells(paths.notebook(name), "markdown").values())
+    prose = "\n".join(notebooks.cells(paths.notebook(name), "markdown").values())
     found = re.search(r"(?m)^# (.*)", prose)
     return found[1].rstrip(".") if found else name
 

@@ -8,7 +8,7 @@ import ast
 import json
 from typing import Any
 
-from compendium import codebase, paths
+from compendium import notebooks, paths
 from compendium.pages import registers
 from compendium.runs import NotebookRun
 
@@ -48,7 +48,7 @@ def with_recorded_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list
     for cell in cells:
         result.append(cell)
         code = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
-        for _, key, _ in codebase.calls(ast.parse(code), "figure"):
+        for _, key, _ in notebooks.calls(ast.parse(code), "figure"):
             if key is not None and key in left:
                 del left[key]
                 result.append(_figure(run, key))
