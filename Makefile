@@ -86,12 +86,13 @@ $(if $(filter $(NOTEBOOKS) scan,$(MAKECMDGOALS)),,$(error PARAMS changes one not
 endif
 $(call executed,%): $(wildcard lib/softgeom/*.py lib/compendium/*.py lib/compendium/claims/*.py \
   lib/compendium/drawing/*.py data/reference/*.csv)
-$(call executed,01% 28% 3%): $(call code,softgeom/circuits softgeom/checkpoints softgeom/language_model)
+$(call executed,01% 14% 28% 3%): $(call code,softgeom/circuits softgeom/checkpoints softgeom/language_model)
 $(call executed,1% 5% 34% 35%): $(call code,softgeom/bottleneck softgeom/checkpoints softgeom/features)
-$(call executed,2% 6%): $(call code,softgeom/margins softgeom/language_model)
+$(call executed,2% 6% 90%): $(call code,softgeom/margins softgeom/language_model)
 $(call executed,4%): $(call code,softgeom/hardmax)
+$(call executed,18%): $(call code,softgeom/commands)
 $(call executed,18% 30% 52%): $(wildcard results/bench/*.csv)
-FORMULAS := 10% 11% 13% 20% 21% 22% 26% 27% 90%# these read neither corpora nor models
+FORMULAS := 10% 11% 13% 20% 21% 22% 27% 90%# these read neither corpora nor models
 READERS  := $(call executed,$(filter-out $(FORMULAS),$(NOTEBOOKS)))
 $(READERS): executed/data-folder $(call code,compendium/corpora compendium/models)
 $(call executed,28% 3%): $(call executed,01%)
@@ -103,9 +104,8 @@ $(call executed,61%): $(call executed,60%)
 $(call executed,43% 44% 45%): $(call executed,42%)
 $(call executed,90%): $(call executed,$(filter-out 90%,$(NOTEBOOKS))) $(wildcard claims/*.yaml)
 executed/data-folder: FORCE# the files of DATA; written anew only when they are others
-	@mkdir -p executed; find -L "$$SOFTGEOM_DATA" -type f -exec ls -ln {} + 2>/dev/null | sort > $@.now; \
+	+@mkdir -p executed; find -L "$$SOFTGEOM_DATA" -type f -exec ls -ln {} + 2>/dev/null | sort > $@.now; \
 	  cmp -s $@.now $@ || cp $@.now $@
-
 # ---- Everything else -----------------------------------------------------------------------------------------------
 check claims readme scan: | $(call layer,notebooks)
 site: | $(call layer,site)

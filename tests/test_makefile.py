@@ -1,10 +1,14 @@
-"""The Makefile passes on what users give as it was typed: no shell and no make reads it as code."""
+"""The Makefile names what each notebook needs, and hands on what users type as it was typed."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 
 import pytest
+
+from compendium.notebooks import calls, cells
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
@@ -12,6 +16,8 @@ HOSTILE = [
     "x'; touch P; echo '", 'x"; touch P; echo "', "$(shell touch P)", "$(touch P)", "`touch P`",
     "$$HOME ${HOME}", "-n --help", 'two words/it\'s "a" model.npz', "back\\slash",
 ]  # fmt: skip
+LAYERS = (".made", ".notebooks", ".lessons", ".tests", ".site")
+READERS = {"load_table", "load_record", "load_sources", "find_results"}
 
 
 @pytest.fixture
@@ -23,11 +29,10 @@ def make(tmp_path, repository):
         os.utime(tmp_path / name, (1, 1))
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    variables = "MODEL OUT PARAMS SOFTGEOM_DATA PAPER SENTENCE NAME ONLY ARGS".split()
-    printed = " ".join(f'"${name}"' for name in variables)
-    python.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" {printed}\n')
+    printed = " ".join(f'"${name}"' for name in "MODEL OUT PARAMS SOFTGEOM_DATA ARGS ONLY".split())
+    python.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" {printed} "$@"\n')
     python.chmod(0o755)
-    for stamp in (".made", ".stamp", ".light", ".test", ".lint", ".report"):
+    for stamp in LAYERS:
         (tmp_path / ".venv" / stamp).touch()
     ours = ("SOFTGEOM", "MAKE", "MFLAGS")
     clean = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
@@ -45,28 +50,88 @@ def make(tmp_path, repository):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_values_arrive_as_they_were_typed(make, text):
     said = make("scan", *(f"{name}={text}" for name in ("MODEL", "OUT", "PARAMS", "DATA", "ARGS")))
-    assert said[:5] == ["-m compendium scan", text, text, text, text]
-    assert said[9] == text
-    said = make("pointer", f"PAPER={text}", f"SENTENCE={text}")
-    assert said[0] == "-m compendium pointer"
-    assert said[5:7] == [text, text]
-    assert make("why", f"NAME={text}")[7] == text
-    assert make("claims", f"ONLY={text}")[8] == text
+    assert said[:6] == ["-m compendium scan", text, text, text, text, text]
+    assert make("claims", f"ONLY={text}")[6] == text
+    assert make("grade", f"ANSWERS={text}", f"TABLE={text}")[-3:] == [text, "--csv", text]
+    assert make("grade", f"ANSWERS={text}")[-2:] == ["classroom", text]
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, "../elsewhere", ""])
-def test_a_profile_is_one_plain_word(make, text):
+@pytest.mark.parametrize("text", [*HOSTILE, "../elsewhere", "hour", ""])
+def test_a_profile_is_one_of_four_or_a_file_of_ones_own(make, text):
     (said, *_) = make("check", f"PROFILE={text}")
-    assert "PROFILE must be one plain word: smoke, default, models, hour, paper, or own" in said
+    assert "PROFILE must be smoke, default, full, paper, or own/NAME" in said
     assert make("check", "PROFILE=own/mine")[0] == "-m compendium check"
 
 
-def test_notebooks_are_asked_for_together(make, tmp_path):
-    (tmp_path / "notebooks").mkdir()
-    for name in ("10_x", "11_y"):
+@pytest.fixture
+def two(tmp_path, make):
+    """Two notebooks, of which neither has run."""
+    for folder in ("notebooks", "params"):
+        (tmp_path / folder).mkdir()
+    for name in ("10_x", "42_y"):
         (tmp_path / "notebooks" / f"{name}.ipynb").touch()
-    assert make("10_x", "11_y", "-j4")[0] == "-m compendium all --jobs 4 10_x 11_y"
-    assert make("all")[0] == "-m compendium all --jobs 2"
-    said = make("all", "MODELS=1", "PARAMS=seed=1")
-    twice = [line for line in said if line.startswith("-m")]
-    assert twice == [f"-m compendium all --jobs 2{more}" for more in ("", " --profile models")]
+        (tmp_path / "params" / f"{name}.yaml").touch()
+    return make
+
+
+def _ran(said):
+    return [line.split()[-1] for line in said if line.startswith("-m compendium.run")]
+
+
+def test_a_notebook_a_chapter_or_all_run_and_what_is_finished_does_not(two, tmp_path):
+    assert sorted(_ran(two("all"))) == sorted(_ran(two("smoke"))) == ["10_x", "42_y"]
+    assert _ran(two("hardmax")) == _ran(two("42_y")) == ["42_y"]
+    (tmp_path / "executed" / "default").mkdir(parents=True)
+    (tmp_path / "executed" / "default" / "42_y.ipynb").touch()
+    assert _ran(two("all")) == ["10_x"]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "corpus.txt").touch()
+    assert sorted(_ran(two("all", f"DATA={folder}"))) == ["10_x", "42_y"]  # 42 reads data
+    os.utime(tmp_path / "params" / "42_y.yaml")
+    assert "42_y" in _ran(two("all"))
+
+
+def test_other_parameters_are_for_one_notebook_which_always_runs(two, tmp_path):
+    (tmp_path / "executed" / "default").mkdir(parents=True)
+    (tmp_path / "executed" / "default" / "10_x.ipynb").touch()
+    assert _ran(two("10_x")) == []
+    assert _ran(two("10_x", "PARAMS=seed=1")) == ["10_x"]
+    assert "PARAMS changes one notebook" in two("all", "PARAMS=seed=1")[0]
+
+
+@pytest.fixture(scope="module")
+def needs(repository):
+    """Notebook -> its prerequisites in the Makefile."""
+    told = subprocess.run(
+        ["make", "-npq", "help"], cwd=repository, capture_output=True, text=True
+    ).stdout
+    rules = re.findall(r"(?m)^executed/default/([\w]+)\.ipynb: (.*)$", told)
+    return {name: set(files.split()) for name, files in rules}
+
+
+def _folders(tree: ast.AST) -> set[str]:
+    """The folders of the library that a notebook imports from: `lib/softgeom/margins`."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                top = [*node.module.split("."), alias.name][:2]
+                found.add("/".join(["lib", *top]))
+    return found
+
+
+def test_the_makefile_names_the_code_and_the_results_that_a_notebook_reads(repository, needs):
+    notebooks = sorted((repository / "notebooks").glob("[0-9]*.ipynb"))
+    assert needs.keys() == {path.stem for path in notebooks}
+    missing = []
+    for path in notebooks:
+        tree = ast.parse("\n".join(cells(path).values()))
+        folders = {folder for folder in _folders(tree) if (repository / folder).is_dir()}
+        assert folders or path.stem[0] in "09", "each chapter imports its folder"
+        have = {file.rpartition("/")[0] for file in needs[path.stem]}
+        missing += [(path.stem, folder) for folder in folders - have]
+        read = {first for _, first, _ in calls(tree, *READERS)} - {path.stem, None}
+        results = {f"executed/default/{name}.ipynb" for name in read}
+        missing += [(path.stem, result) for result in results - needs[path.stem]]
+    assert missing == []
