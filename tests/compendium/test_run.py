@@ -48,7 +48,7 @@ def test_a_failure_is_one_line_and_keeps_the_run_before(demo, compendium, capsys
     before = (smoke / "10_demo.ipynb").read_text()
     assert demo("raise ValueError('no\\nsuch thing')") == 1
     (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("error: 10_demo failed in cell 3: ValueError: no such thing (the whole")
+    assert said.startswith("error: 10_demo failed in cell 2: ValueError: no such thing (the whole")
     assert "executed/smoke/10_demo.failed.ipynb" in said
     assert (smoke / "10_demo.ipynb").read_text() == before
     assert (smoke / "10_demo.failed.ipynb").is_file()
