@@ -41,34 +41,39 @@ def test_a_matrix_that_is_or_may_be_stored_transposed_is_told(tmp_path):
     assert any("stored transposed?" in note for note in head.notes)
 
 
-def test_the_last_matrix_with_a_bias_is_taken_and_recurrent_ones_are_not(tmp_path):
+def test_the_last_layer_of_a_numbered_head_is_taken_and_recurrent_ones_are_not(tmp_path):
     W = RNG.standard_normal((7, 3))
     arrays = {"fc.0.weight": np.ones((3, 5)), "fc.0.bias": np.ones(3)}
     arrays |= {"fc.2.weight": W, "fc.2.bias": np.ones(7)}
     arrays |= {"lstm.weight_ih_l0": np.ones((12, 5)), "lstm.bias_ih_l0": np.ones(12)}
     head = load_head(_npz(tmp_path, **arrays))
     assert head.names == {"weight": "fc.2.weight", "bias": "fc.2.bias"}
-    assert any("others: fc.0.weight" in note for note in head.notes)
+    assert head.chosen == "fc.2.weight, the last of the layers that are numbered"
+    arrays["fc.2.weight"] = np.ones((7, 4))  # it does not fit onto the one before: parallel heads?
+    with pytest.raises(ValueError, match=r"fc\.2\.weight \(7, 4\), fc\.0\.weight \(3, 5\)"):
+        load_head(_npz(tmp_path, **arrays))
 
 
 def test_several_heads_are_listed_to_choose_from(tmp_path):
     arrays = {"lm_head.weight": np.ones((7, 3)), "vocab_projector.weight": np.ones((8, 3))}
-    said = r"several heads; choose one \(--weight\): lm_head\.weight \(7, 3\), vocab"
+    said = r"several heads; name one .*--weight NAME\): vocab.* \(8, 3\), lm_head\.weight \(7, 3\)"
     with pytest.raises(ValueError, match=said):
         load_head(_npz(tmp_path, **arrays))
     assert load_head(tmp_path / "m.npz", weight="lm_head.weight").layer.classes == 7
 
 
-@pytest.mark.parametrize(
-    ("architecture", "embedding"), [("BertModel", True), ("BertForMaskedLM", False)]
-)
-def test_an_input_embedding_is_called_one(tmp_path, architecture, embedding):
+def test_an_input_embedding_is_taken_only_when_named_and_is_called_one(tmp_path):
     E = RNG.standard_normal((9, 4)).astype(np.float32)
-    save_file({"embeddings.word_embeddings.weight": E}, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}))
-    head = load_head(tmp_path)
-    assert head.is_embedding is embedding
-    assert any("input embedding" in note for note in head.notes) is embedding
+    name = "embeddings.word_embeddings.weight"
+    save_file({name: E}, tmp_path / "model.safetensors")
+    for architecture, embedding in (("BertModel", True), ("BertForMaskedLM", False)):
+        (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}))
+        if embedding:
+            with pytest.raises(ValueError, match="BertModel ends with no layer over classes"):
+                load_head(tmp_path)
+        head = load_head(tmp_path, weight=name if embedding else None)
+        assert head.is_embedding is embedding
+        assert any("input embedding" in note for note in head.notes) is embedding
 
 
 @pytest.mark.parametrize(
@@ -121,7 +126,7 @@ def test_an_untied_output_wins_over_the_embedding_beside_it(tmp_path, layer_arra
 def test_unknown_names_and_transposed_matrices_list_what_would_fit(tmp_path, layer_arrays):
     W, b = layer_arrays
     np.savez(tmp_path / "m.npz", kernel=W, offset=b, inner=np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"--weight\): kernel \(7, 3\), inner \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"--weight NAME\): inner \(2, 3\), kernel \(7, 3\)"):
         load_softmax_layer(tmp_path / "m.npz")
     layer = load_softmax_layer(tmp_path / "m.npz", weight="kernel", bias="offset")
     np.testing.assert_array_equal(layer.b, b)

@@ -1,38 +1,55 @@
-"""Which matrix of a file of tensors is the softmax layer, which vector its bias, and why.
+"""Which matrix of a model is its softmax layer, and which vector its bias: certain, or refused.
 
-In this order: the name that the caller gives; the names of the model families (`conventions.py`);
-the embedding of a model that ties the two; the only matrix of the file; the last matrix that has a
-bias of its own. A bias is the sibling of its matrix (`X.weight` and `X.bias`, `X_w` and `X_b`,
-`X.w_0` and `X.b_0`, `weights` and `biases`, `kernel` and `bias`) before it is any vector of a known
-name. Every choice is told in a sentence, so that a reader can object to it.
+A head is certain when
+
+* the caller names it (``weight=``, ``--weight``);
+* or the model's own description names it: `config.json` says how the model ends (``architectures``;
+  `head_table`), how many classes it has (``id2label``), whether the output is the embedding
+  (``tie_word_embeddings``), and exactly one tensor fits;
+* or there is no description, and exactly one tensor has the name of a head, is the end of the one
+  sequence of layers, or is the only matrix.
+
+Everything else is a ValueError that lists the candidates. A bias is the sibling of its matrix
+(`X.weight` and `X.bias`, `kernel` and `bias`, ...) before it is a vector of a family's name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from softgeom.checkpoints import conventions
-from softgeom.checkpoints.conventions import BIASES, EMBEDDINGS, HEADS, require
+import numpy as np
+
+from softgeom.checkpoints import head_table as table
+from softgeom.checkpoints.description import described, labels_of, tie, vocabularies
+from softgeom.checkpoints.matrices import (
+    Matrix,
+    bias_of,
+    called,
+    candidates,
+    canonical,
+    known_biases,
+    matrix_shape,
+    require,
+)
 from softgeom.checkpoints.tensors import TensorStore, describe, plain
 
-_SIBLINGS = (
-    ("weight", "bias"), ("weights", "biases"), ("weights", "bias"), ("kernel", "bias"),
-    ("_w", "_b"), (".w_0", ".b_0"), (".w", ".b"), ("_W", "_b"), ("W", "b"),
-)  # fmt: skip
-_RECURRENT = re.compile(r"(^|[._])(weight_[ih]h|w_[ih]h|[ih]2h|rnn|lstm|gru)", re.IGNORECASE)
-_HEADED = re.compile(
-    r"LMHead|CausalLM|MaskedLM|ConditionalGeneration|Classification|PreTraining|MTModel|LMModel|Seq2Seq"
+# what stands beside or in place of a matrix that is not stored as it runs
+_CODED = re.compile(
+    r"\.(qweight|qzeros|scales|g_idx|SCB|W_q|absmax|quant_map|lora_\w+|base_layer|weight_(packed|"
+    r"scale|scale_inv|zero_point|shape|orig|mask|[uvg]|quantizer\S*)|original\d?)\b"
 )
-_UNMISTAKABLE = frozenset(HEADS) - {"output.weight", "W", "weight"}
+_NUMBERED = re.compile(r"(?:(.*)[./])?(\d+)$")
 
 
 @dataclass(frozen=True)
 class Choice:
     """Names of the tensors of a layer; whether the file holds W as (d, C); a sentence for each
-    decision; whether the matrix is an input embedding that nothing shows to be the output too.
+    decision, the first for the matrix; whether the matrix is an input embedding that nothing shows
+    to be the output too.
     """
 
     weight: str
@@ -50,139 +67,191 @@ def choose(
     *,
     without_bias: bool = False,
 ) -> Choice:
-    """The layer's tensors: ``weight`` and ``bias`` are what the caller says. ValueError when no
-    matrix stands out, or several heads of known names do: the candidates are listed with their
-    shapes.
+    """The layer's tensors: ``weight`` and ``bias`` are what the caller says. ValueError when the
+    head is not certain: the candidates are listed with their shapes.
     """
     given = weight is not None
-    embedding = False
     if weight is not None:
-        require(store, weight, (2,))
+        require(store, weight)
         why = f"{plain(weight)}, as named"
     else:
-        weight, why = _found(store, config)
-        embedding = weight in EMBEDDINGS and not _is_headed(config)
-    chosen, transposed, reason = _bias_of(store, weight, bias, without_bias, given)
-    if not transposed and given and store.shape(weight)[0] < store.shape(weight)[1]:
-        rows, columns = store.shape(weight)
+        head, why = _certain(store, config)
+        weight = head.name
+    chosen, transposed, reason = bias_of(store, weight, bias, without_bias, given)
+    rows, columns = matrix_shape(store, weight)
+    if not transposed and given and rows < columns:
         reason = (
             *reason,
             f"fewer classes ({rows}) than features ({columns}): is the matrix stored transposed?",
         )
+    embedding = called(canonical(weight), table.EMBEDDINGS) and "tied" not in why
     return Choice(weight, chosen, transposed, (why, *reason), embedding)
 
 
-def candidates(store: TensorStore) -> list[tuple[str, tuple[int, ...], str | None]]:
-    """Matrices that could be a softmax layer, likely ones last, as (name, shape, sibling bias)."""
-    shapes = {name: store.shape(name) for name in store.names()}
-    matrices = [name for name, shape in shapes.items() if len(shape) == 2 and min(shape) > 0]
-    likely = [name for name in matrices if not _RECURRENT.search(name)]
-    with_bias = {name: _sibling(store, name) for name in likely}
-    ordered = sorted(likely, key=lambda name: (with_bias[name] is not None, name in HEADS))
-    return [(name, shapes[name], with_bias[name]) for name in ordered]
+def _certain(store: TensorStore, config: Mapping[str, Any]) -> tuple[Matrix, str]:
+    """The head and why it is that one."""
+    there = candidates(store)
+    architecture, ends = described(config)
+    for family, facts, why in table.REFUSED_FAMILIES:
+        if config.get("model_type") == family and facts.items() <= config.items():
+            raise _refused(store, f"the layer that runs is not stored ({why})", there)
+    if ends == table.NOTHING:
+        _refuse_coded(store, table.LANGUAGE_HEADS)
+        raise _refused(store, f"{architecture} ends with no layer over classes", there)
+    if ends is None:
+        return _undescribed(store, config, there)
+    heads = table.HEADS[ends]
+    _refuse_coded(store, heads)
+    if ends == table.CLASSES:
+        return _classifier(store, config, there, architecture)
+    named = _first_called(there, heads)
+    if len(named) > 1:
+        raise _refused(store, f"{architecture} has several heads", named)
+    if named:
+        _refuse_stale(store, config, named[0], there)
+        return named[0], f"{plain(named[0].name)}, the head of {architecture}"
+    return _tied(store, config, there, architecture)
 
 
-def _found(store: TensorStore, config: Mapping[str, Any]) -> tuple[str, str]:
-    heads = [n for n in store.names() if n in _UNMISTAKABLE and len(store.shape(n)) == 2]
-    if len(heads) > 1:
-        raise ValueError(
-            f"{store.label} has several heads; choose one (--weight): {describe(store, heads)}."
+def _classifier(
+    store: TensorStore, config: Mapping[str, Any], there: Sequence[Matrix], architecture: str
+) -> tuple[Matrix, str]:
+    """The one matrix with a row for each label, of a known name or with a bias."""
+    labels = labels_of(config)
+    fitting = [each for each in there if each.classes == labels]
+    named = [each for each in fitting if each.called(table.CLASS_HEADS)]
+    biased = [each for each in fitting if each.bias]
+    for some, how in ((named, "the head"), (biased, "the only matrix with a bias")):
+        # a second head beside it, whose scores are averaged with its own
+        twins = [
+            each
+            for each in biased
+            if some and each.features == some[0].features and each.stem.count(".") < 2
+        ]
+        if len(some) == 1 and set(twins) <= set(some):
+            why = f"{plain(some[0].name)}, {how} of {architecture} for its {labels} labels"
+            return some[0], why
+        if some:
+            biased = twins or some
+            break
+    problem = "several layers" if named or biased else "no layer that is known"
+    listed = biased or fitting or there
+    raise _refused(store, f"{architecture} has {problem} for its {labels} labels", listed)
+
+
+def _tied(
+    store: TensorStore, config: Mapping[str, Any], there: Sequence[Matrix], architecture: str
+) -> tuple[Matrix, str]:
+    """The token embedding of a language model that stores no head of its own."""
+    tied = tie(config)
+    if tied is False or (tied is None and config.get("model_type") in table.UNTIED):
+        raise _refused(
+            store,
+            f"the head of {architecture} is missing, and config.json says that the embedding is "
+            "not tied to the output",
+            there,
         )
-    try:
-        name = conventions.find_weight(store, config)
-        tied = "; the file has no head of its own" if name in EMBEDDINGS else ""
-        return name, f"{name}, a name that model families use{tied}"
-    except ValueError as error:
-        if config.get("tie_word_embeddings") is False:
-            raise
-        refusal = error
-    options = [(name, bias) for name, _, bias in candidates(store)]
-    if len(options) == 1:
-        return options[0][0], f"{plain(options[0][0])}, the only matrix of the file that can be one"
-    biased = [name for name, bias in options if bias]
-    if not biased:
-        raise refusal
-    order = {name: position for position, name in enumerate(store.names())}
-    last = max(biased, key=lambda name: _natural(name) if _sorted(store) else (order[name],))
-    others = [name for name in biased if name != last][-3:]
-    why = f"{plain(last)}, the last matrix with a bias of its own"
-    if others:
-        why += f"; others: {', '.join(map(plain, others))} (--weight takes one of them)"
-    return last, why
+    if table.PRETRAINING in architecture and not known_biases(store):
+        raise _refused(store, f"{architecture} ends with no layer over words that is known", there)
+    sizes = set(vocabularies(config))
+    found = [each for each in there if each.called(table.EMBEDDINGS)]
+    found = [each for each in found if not sizes or each.classes in sizes]
+    found = _first_called(found, table.EMBEDDINGS)
+    if len(found) != 1:
+        raise _refused(store, f"{architecture} stores no head of its own", found or there)
+    return found[0], f"{plain(found[0].name)}, the embedding that {architecture} is tied to"
 
 
-def _bias_of(
-    store: TensorStore, weight: str, bias: str | None, without_bias: bool, given: bool
-) -> tuple[str | None, bool, tuple[str, ...]]:
-    """The bias, whether it shows that the matrix is stored as (d, C), and why."""
-    rows, columns = store.shape(weight)
-    sibling = _sibling(store, weight)
-    transposed = sibling is not None and _size(store, sibling) == columns != rows
-    if without_bias:
-        left_out = f"its bias {plain(sibling)} is left out, as asked"
-        return None, transposed, (left_out,) if sibling else ()
-    if bias is not None:
-        require(store, bias, (1, 2))
-        return bias, False, (f"with the bias {plain(bias)}, as named",)
-    if sibling is not None:
-        note = ", whose length says that the matrix is stored as (features, classes)"
-        why = f"with its sibling bias {plain(sibling)}{note if transposed else ''}"
-        return sibling, transposed, (f"{why} (--no-bias leaves it out)",)
-    usual = weight in HEADS + EMBEDDINGS
-    known = conventions.find_bias(store, rows) if not given or usual else None
-    if known is not None:
-        return known, False, (f"with the bias {plain(known)}",)
-    loose = (name for name in store.names() if name in BIASES)
-    if any(_size(store, name) == columns != rows for name in loose):
-        raise ValueError(
-            f"{store.label}: {plain(weight)!r} is {store.shape(weight)} but its bias has {columns} "
-            "entries, so the matrix is stored transposed; save W as (classes, features)."
-        )
-    # guessed: a vector left aside might make it another layer
-    if not given and not usual:
-        unused = [name for name in store.names() if store.shape(name) in {(rows,), (1, rows)}]
-        if unused:
-            raise ValueError(
-                f"{store.label}: {plain(weight)!r} has no bias of its name, but one of these "
-                "may be it; say which (--bias), or leave it "
-                f"out (--no-bias): {describe(store, unused)}."
+def _undescribed(
+    store: TensorStore, config: Mapping[str, Any], there: Sequence[Matrix]
+) -> tuple[Matrix, str]:
+    """The head of tensors that nothing describes: by an unmistakable name or by structure."""
+    heads = table.LANGUAGE_HEADS + table.FRAME_HEADS + table.CLASS_HEADS
+    _refuse_coded(store, heads)
+    named = [each for each in there if each.called(heads)]
+    if "head.ctc_head.fc" in {each.stem for each in named}:
+        named = [each for each in named if each.stem == "head.ctc_head.fc"]
+    if len(named) > 1:
+        raise _refused(store, "it has several heads", named)
+    if named:
+        _refuse_stale(store, config, named[0], there)
+        return named[0], f"{plain(named[0].name)}, the only tensor with the name of a head"
+    if len(there) == 1:
+        return there[0], f"{plain(there[0].name)}, the only matrix that can be one"
+    last = _last_of_sequence(store, there, heads)
+    if last is not None:
+        return last, f"{plain(last.name)}, the last of the layers that are numbered"
+    if tie(config):
+        return _tied(store, config, there, "the model")
+    raise _refused(store, "no description says which matrix is the softmax layer", there)
+
+
+def _last_of_sequence(
+    store: TensorStore, there: Sequence[Matrix], heads: Sequence[str]
+) -> Matrix | None:
+    """The last layer of a Sequential that is a head by its name (`classifier.6`) or the whole model
+    (`0`, `2`): the layers must fit onto one another, for parallel heads are numbered as well.
+    """
+    groups: dict[str, dict[int, list[str]]] = {}
+    for name in store.names():
+        numbered = _NUMBERED.match(canonical(name).rpartition(".")[0])
+        if numbered:
+            within = groups.setdefault(numbered[1] or "", {})
+            within.setdefault(int(numbered[2]), []).append(name)
+    roots = {canonical(name).split(".")[0] for name in store.names()}
+    whole = all(root.isdigit() for root in roots)
+    ends = [group for stem, group in groups.items() if stem in heads or (whole and not stem)]
+    if len(ends) != 1:
+        return None
+    layers = {each.name: each for each in there}
+    order = sorted(ends[0])
+    chain = [next((layers[n] for n in ends[0][at] if n in layers), None) for at in order]
+    matrices = [each for each in chain if each is not None]
+    fits = all(a.classes == b.features for a, b in pairwise(matrices))
+    return chain[-1] if fits else None
+
+
+def _refuse_stale(
+    store: TensorStore, config: Mapping[str, Any], head: Matrix, there: Sequence[Matrix]
+) -> None:
+    """ValueError when the model is said to be tied and the head that is stored differs from the
+    embedding: programs that run it take the embedding.
+    """
+    if tie(config) is not True:
+        return
+    for other in _first_called(there, table.EMBEDDINGS):
+        same_shape = store.shape(other.name) == store.shape(head.name)
+        if same_shape and not np.array_equal(store.read(other.name), store.read(head.name)):
+            raise _refused(
+                store,
+                "config.json ties the output to the embedding, but the head that is stored differs "
+                "from it (programs that run the model take the embedding)",
+                [head, other],
             )
-    return None, False, ()
 
 
-def _sibling(store: TensorStore, weight: str) -> str | None:
-    """The bias beside a matrix: same stem, and as many numbers as it has rows or columns."""
-    present = set(store.names())
-    for ending, replacement in _SIBLINGS:
-        if not weight.endswith(ending):
-            continue
-        name = weight[: len(weight) - len(ending)] + replacement
-        if name != weight and name in present and _size(store, name) in store.shape(weight):
-            return name
-    return None
+def _refuse_coded(store: TensorStore, heads: Sequence[str]) -> None:
+    """ValueError when a head is stored in codes or in parts, which the layer that runs is not."""
+    for name in store.names():
+        short = canonical(name)
+        found = _CODED.search(short)
+        if found and called(short[: found.start()], heads):
+            raise ValueError(
+                f"{store.label}: the head is quantised or stored in parts ({plain(name)} "
+                f"{store.shape(name)}), so the layer that runs is not in the file: pass the "
+                "model's float weights, or merge its adapter first."
+            )
 
 
-def _size(store: TensorStore, name: str) -> int:
-    """How many numbers a vector, possibly of two axes, has; -1 for what is none."""
-    shape = store.shape(name)
-    row = len(shape) == 1 or (len(shape) == 2 and min(shape) == 1)
-    return max(shape) if row else -1
+def _first_called(there: Sequence[Matrix], patterns: Sequence[str]) -> list[Matrix]:
+    """Those of the first pattern that has any."""
+    for pattern in patterns:
+        if found := [each for each in there if each.called((pattern,))]:
+            return found
+    return []
 
 
-def _is_headed(config: Mapping[str, Any]) -> bool:
-    """Whether the configuration shows a model that ends with its embedding; true without one."""
-    listed = config.get("architectures")
-    if not isinstance(listed, list) or not listed:
-        return not config or bool(config.get("tie_word_embeddings"))
-    return any(_HEADED.search(str(name)) for name in listed)
-
-
-def _sorted(store: TensorStore) -> bool:
-    """Whether tensors are listed by name, as in safetensors, so that their order means nothing."""
-    return store.names() == sorted(store.names())
-
-
-def _natural(name: str) -> tuple[Any, ...]:
-    return tuple(
-        (int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)
-    )
+def _refused(store: TensorStore, why: str, some: Sequence[Matrix]) -> ValueError:
+    listed = describe(store, [each.name for each in some])
+    offer = f"name one (weight=, or --weight NAME): {listed}" if some else "it has no matrix"
+    return ValueError(f"{store.label}: {why}; {offer}.")

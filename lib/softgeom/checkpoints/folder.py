@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from softgeom.checkpoints.token_strings import TOKEN_FILES
 # PyTorch nor trust.
 SINGLE = ("model.safetensors", "pytorch_model.bin")
 INDEXED = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+_PART = re.compile(r"-(\d{5})-of-(\d{5})$")
 
 
 def open_folder(folder: Path) -> tuple[TensorStore, dict[str, Any]]:
@@ -35,6 +37,27 @@ def open_folder(folder: Path) -> tuple[TensorStore, dict[str, Any]]:
             shards = weight_map(read_json(folder / name), str(folder / name))
             return MergedStore(shards, lambda shard: _open(folder / shard), str(folder)), config
     raise ValueError(f"{folder} holds no model: looked for {', '.join(SINGLE + INDEXED)}.")
+
+
+def open_beside(path: Path) -> tuple[TensorStore, dict[str, Any]] | None:
+    """The whole model of which a file of weights is a part or the whole, with the `config.json` in
+    its folder; None where nothing there describes it. ValueError for a part whose whole is not
+    there.
+    """
+    folder = path.parent
+    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    for name in INDEXED:
+        if (folder / name).is_file():
+            shards = weight_map(read_json(folder / name), str(folder / name))
+            if path.name in shards.values():
+                return MergedStore(shards, lambda shard: _open(folder / shard), str(folder)), config
+    part = _PART.search(path.stem)
+    if part and int(part[2]) > 1:
+        raise ValueError(
+            f"{path} is part {int(part[1])} of {int(part[2])}, and the index that names the parts "
+            "is not beside it: pass the folder of the whole model."
+        )
+    return (_open(path), config) if config else None
 
 
 def holds_model(folder: Path) -> bool:

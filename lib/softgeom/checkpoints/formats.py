@@ -13,9 +13,10 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from softgeom.checkpoints.activation import named_activation
-from softgeom.checkpoints.folder import find_token_file, holds_model, open_folder
+from softgeom.checkpoints.folder import find_token_file, holds_model, open_beside, open_folder
 from softgeom.checkpoints.gguf_file import open_gguf
 from softgeom.checkpoints.hub import HubModel, cached_snapshot
 from softgeom.checkpoints.labels import read_labels, read_tokens
@@ -65,6 +66,8 @@ FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
     ".traineddata": open_traineddata, PADDLE: open_paddle,
     ".ckpt": open_state_dict, ".pt": open_state_dict, ".pth": open_state_dict,
 }  # fmt: skip
+# a file of these is read with the config.json, the index and the vocabulary beside it
+_WITH_CONFIG = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 
 
 def open_model(model: str, revision: str | None = None) -> Opened:
@@ -102,8 +105,12 @@ def open_file(path: Path) -> Opened:
         raise ValueError(
             f"{path} has no known format: {', '.join(FORMATS)}, a model folder, or a hub id."
         )
-    content = FORMATS[path.suffix](path)
-    opened = content if isinstance(content, Opened) else Opened(content)
+    beside = open_beside(path) if path.suffix in _WITH_CONFIG else None
+    if beside is not None:
+        opened = _described(*beside, path.parent)
+    else:
+        content = FORMATS[path.suffix](path)
+        opened = content if isinstance(content, Opened) else Opened(content)
     return replace(opened, source=_here(path, opened.store), beside=path)
 
 
@@ -133,9 +140,14 @@ def _open_folder(folder: Path) -> Opened:
         if files:
             return open_file(files[0])
     store, config = open_folder(folder)
+    return replace(_described(store, config, folder), source=_here(folder, store))
+
+
+def _described(store: TensorStore, config: dict[str, Any], folder: Path) -> Opened:
+    """A model with its configuration, and the vocabulary in its folder."""
     vocabulary = find_token_file(folder)
     names = None if vocabulary is None else functools.partial(_vocabulary, vocabulary)
-    return Opened(store, _here(folder, store), config, names=names)
+    return Opened(store, config=config, names=names)
 
 
 def model_files(folder: Path) -> list[Path]:

@@ -8,28 +8,89 @@ is absent.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from softgeom.checkpoints.opened import Opened
+from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
+from softgeom.checkpoints.tensors import describe
 from softgeom.checkpoints.token_strings import decode_bytes
 
 _FLOATS = {"F64", "F32", "F16", "BF16"}
+# architectures of llama.cpp that end with features
+_WITHOUT_OUTPUT = frozenset({
+    "bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2",
+    "jina-bert-v3", "eurobert", "t5encoder", "gemma-embedding", "llama-embed", "clip",
+    "wavtokenizer-dec",
+})  # fmt: skip
 _LARGEST = 2**34  # numbers of one matrix: 128 GB in float64, which no vocabulary has
 
 
 def open_gguf(path: Path) -> Opened:
-    """One file, with the vocabulary that it carries."""
+    """One file, with the vocabulary that it carries. ValueError for a part of a model, an adapter
+    or a model that ends with no layer over its vocabulary.
+    """
     store = GgufStore(path)
+    if int(store.fact("split.count", 1) or 1) > 1:
+        raise ValueError(
+            f"{path} is one of {store.fact('split.count')} parts of a model: merge them first "
+            "(llama-gguf-split --merge)."
+        )
 
     def names(classes: int, blank: str | None) -> tuple[tuple[str, ...] | None, str | None]:
         if store.tokens is None or len(store.tokens) != classes:
             return None, None
         return store.tokens, "names from the file's own vocabulary"
 
-    return Opened(store, names=names, notes=store.notes)
+    config = header(store)
+    show = functools.partial(_show, store, config)
+    return Opened(store, config=config, show=show, names=names, notes=store.notes)
+
+
+def header(store: GgufStore) -> dict[str, Any]:
+    """What the header says, under the names of `config.json`: `model_type` is the architecture."""
+    kind = str(store.fact("general.architecture", ""))
+    shortened = ((key, key.removeprefix(f"{kind}.")) for key in store.entries())
+    facts = {short: store.fact(key) for key, short in shortened if short != key}
+    config = {key: value for key, value in facts.items() if isinstance(value, int | float | str)}
+    if "embedding_length" in config:
+        config["hidden_size"] = config["d_model"] = config["embedding_length"]
+    tied = "output.weight" not in store.names()
+    return config | {"model_type": kind, "tie_word_embeddings": tied}
+
+
+def _show(store: GgufStore, config: Mapping[str, Any], asked: Asked) -> Shown:
+    """The output matrix, or the token embedding of an architecture that llama.cpp ties to it."""
+    if asked.weight is not None:
+        return shown(store, asked)
+    kind, there = config["model_type"], store.names()
+    pooled = config.get("pooling_type") or any(n.startswith(("cls.", "cls_")) for n in there)
+    adapter = store.fact("general.type") == "adapter"
+    if adapter or pooled or kind in _WITHOUT_OUTPUT or not kind:
+        what = "an adapter" if adapter else f"a model of embeddings or ranks ({kind or 'unnamed'})"
+        raise ValueError(
+            f"{store.label} is {what}, which has no output layer over its vocabulary; matrices "
+            f"that --weight can name: {describe(store, _matrices(store))}."
+        )
+    if "output.weight" in there:
+        own = "output.weight", "the output matrix of the file"
+    elif "token_embd.weight" in there:
+        own = "token_embd.weight", f"the embedding, to which the output of {kind} is tied"
+    else:
+        raise ValueError(
+            f"{store.label} has neither output.weight nor token_embd.weight; matrices that "
+            f"--weight can name: {describe(store, _matrices(store))}."
+        )
+    name, why = own
+    bias = "output.bias" if "output.bias" in there else None
+    return shown(store, asked, (name, bias, f"{name}, {why}"))
+
+
+def _matrices(store: GgufStore) -> list[str]:
+    return [name for name in store.names() if len(store.shape(name)) == 2]
 
 
 class GgufStore:
@@ -67,6 +128,10 @@ class GgufStore:
             raise ValueError(
                 f"{self.label}: its header entry {key} is damaged ({error})."
             ) from error
+
+    def entries(self) -> list[str]:
+        """The entries of the header."""
+        return [str(key) for key in self._reader.fields]
 
     def names(self) -> list[str]:
         return list(self._tensors)

@@ -36,14 +36,19 @@ import numpy as np
 from softgeom.checkpoints import conventions
 from softgeom.checkpoints.activation import Activation
 from softgeom.checkpoints.formats import open_model, refuse_revision
+from softgeom.checkpoints.head_table import EMBEDDINGS, LANGUAGE_HEADS
 from softgeom.checkpoints.labels import choose_names
 from softgeom.checkpoints.live import aligned, as_array, open_object
+from softgeom.checkpoints.matrices import called, canonical, matrix_shape
 from softgeom.checkpoints.opened import Asked, Opened, shown
 from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
 from softgeom.foreseen import foreseen
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer, read_only
 from softgeom.readout import PLAIN, Readout, readout_of
 from softgeom.source import Source
+
+# `score` is the head of a decoder that classifies
+_BEHIND_A_NORM = (*LANGUAGE_HEADS, *EMBEDDINGS, "score")
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,8 @@ class Head:
         name.
     source : Source
         Where the layer was read, on the hub with the commit that the revision resolved to.
+    chosen : str
+        How the matrix was found, in a sentence.
     names : dict
         The tensors that were taken: `weight`, and `bias`, `gain`, `shift` where there are any.
     activation : Activation or None
@@ -80,6 +87,7 @@ class Head:
     notes: tuple[str, ...] = ()
     is_embedding: bool = False
     readout: Readout = PLAIN
+    chosen: str = ""
 
     def __post_init__(self) -> None:
         if self.layer.classes < 2:
@@ -203,7 +211,8 @@ def _load(
     show = opened.show or functools.partial(shown, opened.store, config=opened.config)
     found = show(asked)
     store, choice = found.store, found.choice
-    W = _read(store, choice.weight)
+    # a convolution of width 1 is a matrix
+    W = _read(store, choice.weight).reshape(matrix_shape(store, choice.weight) or (-1, 1))
     W = W.T if choice.transposed else W
     if opened.source.kind != "memory":
         read_only(W)
@@ -222,7 +231,9 @@ def _load(
             "with it: the verdicts are about nearest rows, not about outputs"
         )
     tensors = {"weight": choice.weight} | ({"bias": choice.bias} if choice.bias else {})
-    ellipsoid, norm = (found.features, {}) if found.features else _norm(opened, layer.dimension)
+    ellipsoid, norm = found.features, {}
+    if ellipsoid is None and called(canonical(choice.weight), _BEHIND_A_NORM):
+        ellipsoid, norm = _norm(opened, layer.dimension)
     return Head(
         layer,
         ellipsoid,
@@ -232,6 +243,7 @@ def _load(
         (*notes, *how, *opened.notes),
         choice.is_embedding,
         found.readout or opened.readout or readout_of(opened.config),
+        choice.why[0] if choice.why else opened.source.name,
     )
 
 

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from softgeom.checkpoints.choosing import Choice
-from softgeom.checkpoints.conventions import require
 from softgeom.checkpoints.labels import fit_labels
+from softgeom.checkpoints.matrices import require
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import plain
 
@@ -187,8 +187,9 @@ def _show(store: NpzStore, asked: Asked) -> Shown:
     present = set(store.names())
     weight, transposed, bias = next(row for row in CONVENTIONS if row[0] in present)
     known = asked.bias or (bias if bias in present else None)
-    kept = None if asked.without_bias or known is None else require(store, known, (1, 2))
-    return Shown(store, Choice(require(store, weight, (2,)), kept, transposed, ()))
+    kept = None if asked.without_bias or known is None else require(store, known, vector=True)
+    why = (f"{weight}, the layer's name in files of this kind",)
+    return Shown(store, Choice(require(store, weight), kept, transposed, why))
 
 
 def _names(store: NpzStore, classes: int, blank: str | None) -> tuple[tuple[str, ...], str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from softgeom.checkpoints.activation import Activation
 from softgeom.checkpoints.choosing import Choice, choose
+from softgeom.checkpoints.composed import Composed
 from softgeom.checkpoints.tensors import TensorStore
 from softgeom.layer import Ellipsoid
 from softgeom.readout import Readout
@@ -61,6 +62,7 @@ def shown(
     why; else the one that names show.
     """
     if asked.weight is not None or own is None:
+        store = Composed(store)
         named = (asked.weight, asked.bias)
         return Shown(store, choose(store, config or {}, *named, without_bias=asked.without_bias))
     weight, bias, why = own

@@ -85,12 +85,29 @@ def weights_of(array: np.ndarray, label: str, name: str) -> np.ndarray:
 
 
 def unwrapped(content: Any) -> Any:
-    """A state dict without the one or two dictionaries that trainers put around it."""
+    """A state dict without the one or two dictionaries that trainers put around it. Tensors that
+    stand in a dictionary beside it (OpenNMT's `generator`) belong to it, under that name; a copy
+    of all of them (an average over steps) does not.
+    """
     for _ in range(2):  # Lightning in DeepSpeed wraps twice; nobody wraps three times
-        if isinstance(content, Mapping):
-            inner = (content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping))
-            content = next(inner, content)
+        if not isinstance(content, Mapping):
+            break
+        parts = {key: value for key, value in content.items() if isinstance(value, Mapping)}
+        main = next((key for key in _WRAPPERS if key in parts), None)
+        beside = {key: part for key, part in parts.items() if key != main and _all_tensors(part)}
+        if main is None and (len(beside) < len(parts) or len(parts) < len(content) or not parts):
+            break
+        whole = dict(parts.get(main, {}))
+        for key, part in beside.items():
+            if set(part) != set(whole):
+                alone = main is None and len(beside) == 1
+                whole |= part if alone else {f"{key}.{name}": part[name] for name in part}
+        content = whole
     return content
+
+
+def _all_tensors(part: Mapping[Any, Any]) -> bool:
+    return bool(part) and all(hasattr(value, "shape") for value in part.values())
 
 
 def describe(store: TensorStore, names: Iterable[str]) -> str:
