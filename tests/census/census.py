@@ -126,7 +126,7 @@ def _shrunk(config: Any, sizes: dict[str, Any]) -> dict[str, Any]:
 def truth(model: Any) -> tuple[np.ndarray, np.ndarray | None, str]:
     """W, b and how they were found: as the model says, else by what it does."""
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
-    if getattr(head, "weight", None) is not None:
+    if getattr(head, "out_features", None) is not None:  # an embedding is only tied, if at all
         return *_numbers(head), "output embeddings"
     outputs = (
         getattr(part, "out_features", getattr(part, "out_channels", None))

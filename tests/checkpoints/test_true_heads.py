@@ -182,6 +182,9 @@ REFUSED = {
     "answers to questions": lambda p: (
         folder(p, BERT | {"qa_outputs.weight": V[:2]}, "BertForQuestionAnswering"),
         "no layer over classes"),
+    "a bias without a matrix beside a tied embedding": lambda p: (
+        folder(p, LLAMA | {"ending.bias": B}, "OtherForCausalLM", tie_word_embeddings=True),
+        r"output's bias.*ending\.bias \(30\)"),
     "inner layers and no head": lambda p: (state(p, INNER), r"name one .*z\.fc1\.weight \(12, 6\)"),
     "an embedding and no description": lambda p: (state(p, LLAMA | INNER), "no description"),
     "two heads": lambda p: (

@@ -101,6 +101,10 @@ BIASES = (
     "lm_loss.bias",
     "pred_layer.proj.bias",
     "embedding_decoder.bias",  # Perceiver
+    "proj_out.bias",
+    "decoder.bias",  # ModernBERT
+    "decoder.cls.predictions.bias",
+    "decoder.cls.predictions.decoder.bias",
     "output.bias",
     "b",
     "bias",
@@ -139,6 +143,9 @@ HEADS = {LANGUAGE: LANGUAGE_HEADS, FRAMES: FRAME_HEADS + LANGUAGE_HEADS, CLASSES
 
 # models whose stored matrix is not the layer that runs: model_type, what else must hold of
 # config.json, why
+_REFORMER = "whether its bias is added depends on the version of Transformers"
 REFUSED_FAMILIES: tuple[tuple[str, dict[str, object], str], ...] = (
+    ("reformer", {"architectures": ["ReformerForMaskedLM"]}, _REFORMER),
+    ("reformer", {"architectures": ["ReformerModelWithLMHead"]}, _REFORMER),
     ("baichuan", {"vocab_size": 125696}, "each row of lm_head is divided by its norm when it runs"),
 )

@@ -136,6 +136,15 @@ def bias_of(
     for name in known if usual else ():
         if _size(store, name) == rows:
             return name, transposed, (f"with the bias {plain(name)}",)
+    loose = (
+        _loose_biases(store, rows) if usual and called(canonical(weight), table.EMBEDDINGS) else []
+    )
+    if loose:
+        raise ValueError(
+            f"{store.label}: {plain(weight)!r} is tied to the output, and one of these may be the "
+            f"output's bias; say which (--bias), or leave it out (--no-bias): "
+            f"{describe(store, loose)}."
+        )
     if any(_size(store, name) == columns != rows for name in known):
         raise ValueError(
             f"{store.label}: {plain(weight)!r} is {store.shape(weight)} but its bias has {columns} "
@@ -156,6 +165,13 @@ def bias_of(
 def known_biases(store: TensorStore) -> list[str]:
     vectors = {canonical(name): name for name in store.names()}
     return [vectors[name] for name in table.BIASES if name in vectors]
+
+
+def _loose_biases(store: TensorStore, rows: int) -> list[str]:
+    """Biases of as many numbers that no matrix has beside it."""
+    taken = {sibling(store, name) for name in store.names()}
+    biases = [name for name in store.names() if name.endswith("bias") and name not in taken]
+    return [name for name in biases if _size(store, name) == rows]
 
 
 def sibling(store: TensorStore, weight: str) -> str | None:
