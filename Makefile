@@ -17,7 +17,8 @@ endif
 export SOFTGEOM_PROFILE := $(PROFILE)
 export PYTHONNOUSERSITE := 1
 unexport JUPYTER_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE
-MAKEFLAGS += -j2# two notebooks at a time; -j1 or -j4 on the command line goes before
+# two notebooks at a time, before `--`, behind which variables follow; -j1 or -j4 on the command line wins
+MAKEFLAGS := $(subst -- ,-j2 -- ,$(MAKEFLAGS) -- )
 .PHONY: help env all smoke bottleneck margins circuits hardmax $(NOTEBOOKS) FORCE
 .PHONY: check claims readme scan site lab lessons grade test test-browser lint lock clean
 
@@ -30,7 +31,6 @@ help:
 	@echo 'make lab       JupyterLab; make lessons: without PyTorch; make grade ANSWERS=folder TABLE=grades.csv'
 	@echo 'make check     our numbers beside the papers; make claims ONLY=003; make site: the pages, in build/html'
 	@echo 'make env, lint, test-browser, readme, lock, clean'
-
 # ---- Environment: one lock with hashes, of which each layer installs its part (lib/compendium/packages.py) ----------
 ifeq ($(USE_CONDA),1)
 PY    := .conda/bin/python

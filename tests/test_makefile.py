@@ -92,6 +92,14 @@ def test_a_notebook_a_chapter_or_all_run_and_what_is_finished_does_not(two, tmp_
     assert "42_y" in _ran(two("all"))
 
 
+@pytest.mark.parametrize(("asked", "jobs"), [((), 2), (("-j1",), 1), (("PROFILE=paper",), 2)])
+def test_two_notebooks_run_at_a_time_unless_asked_otherwise(two, tmp_path, asked, jobs):
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text("#!/bin/sh\necho start $3\nsleep 0.5\necho end $3\n")
+    said = [line.split()[0] for line in two("all", *asked) if line.startswith(("start", "end"))]
+    assert said == (["start", "start", "end", "end"] if jobs == 2 else ["start", "end"] * 2)
+
+
 def test_other_parameters_are_for_one_notebook_which_always_runs(two, tmp_path):
     (tmp_path / "executed" / "default").mkdir(parents=True)
     (tmp_path / "executed" / "default" / "10_x.ipynb").touch()
