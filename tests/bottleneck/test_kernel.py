@@ -22,7 +22,7 @@ from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.ceilings import ceilings
 from softgeom.bottleneck.certifying import kernel
 from softgeom.bottleneck.certifying.checker import Checker, round_down, wins
-from softgeom.bottleneck.certifying.hull import TIGHT, certify_unargmaxable, prove_comparisons
+from softgeom.bottleneck.certifying.hull import CHECK, certify_unargmaxable, prove_comparisons
 from softgeom.bottleneck.certifying.kernel import (
     certify_answer,
     certify_evidence,
@@ -304,7 +304,7 @@ def test_products_together_show_all_that_they_show(monkeypatch):
     margins = checker.certify(points, classes, np.full(4, 5e-324))
     radii = checker.radius(classes, margins)
     radii[0] = 0.0
-    bound = slack_bounds(layer, DISK, [4], [captors], TIGHT)[0]
+    bound = slack_bounds(layer, DISK, [4], [captors], CHECK)[0]
     found = [Finding(t, Witness(points[t]), "", 0, margins[t], radii[t]) for t in range(4)]
     monkeypatch.setattr(kernel, "_proves_margin", lambda checker, f: pytest.fail(str(f)))
     monkeypatch.setattr(kernel, "_proves_radius", lambda checker, f: np.isnan(f.radius))

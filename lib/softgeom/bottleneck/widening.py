@@ -26,6 +26,7 @@ from softgeom.bottleneck.certifying.hull import TINY
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Witness
 from softgeom.bottleneck.proving.caratheodory import reduce_support
 from softgeom.bottleneck.proving.refine import refine
+from softgeom.bottleneck.routes import surviving
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
@@ -81,10 +82,12 @@ def _proven(
                 free = {f.index for f in tried if isinstance(f.evidence, Witness)}
                 lost = [f for f in lost if f.index not in free]
         for f in tried:
-            if isinstance(f.evidence, Captors):
-                captors, bound = sharpen(layer, features, f.index, f.evidence)
-                if bound <= 0:
-                    proven[f.index] = replace(f, evidence=captors, margin=bound)
+            # a fault here leaves the finished scan as it is
+            with surviving("the proof over a further set", [f.index]):
+                if isinstance(f.evidence, Captors):
+                    captors, bound = sharpen(layer, features, f.index, f.evidence)
+                    if bound <= 0:
+                        proven[f.index] = replace(f, evidence=captors, margin=bound)
     return list(proven.values())
 
 
@@ -154,7 +157,8 @@ def sharpened(
         D = layer.W[captors.rivals].astype(np.float64) - layer.W[t]
         lead = layer.bias[captors.rivals].astype(np.float64) - float(layer.bias[t])
         weights = reduce_support(D, lead, captors.weights / captors.weights.sum())
-        captors = Captors(captors.rivals[weights > 0], weights[weights > 0])
+        if np.any(weights > 0):  # near ties may leave nothing of them
+            captors = Captors(captors.rivals[weights > 0], weights[weights > 0])
     if captors.weights.dtype != object and not np.isfinite(features.extent or np.inf):
         D = layer.W[captors.rivals].astype(np.float64) - layer.W[t]
         if np.any(np.abs(captors.weights @ D) > TINY * (captors.weights @ np.abs(D))):

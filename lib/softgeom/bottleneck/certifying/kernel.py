@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from softgeom.bottleneck.certifying.checker import POSITIVE, Checker, wins
-from softgeom.bottleneck.certifying.hull import TIGHT, certify_unargmaxable, prove_comparisons
+from softgeom.bottleneck.certifying.hull import CHECK, certify_unargmaxable, prove_comparisons
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.partial import PartialLook, certify_by, partial_look
 from softgeom.bottleneck.certifying.slack import slack_bounds
@@ -230,7 +230,7 @@ def _proven_weights(checker: Checker, findings: Sequence[Finding]) -> set[int]:
     held = [f for f in findings if isinstance(f.evidence, Captors)]
     captors = [f.evidence for f in held if isinstance(f.evidence, Captors)]
     classes = [f.index for f in held]
-    bounds = slack_bounds(checker.layer, checker.features, classes, captors, TIGHT)
+    bounds = slack_bounds(checker.layer, checker.features, classes, captors, CHECK)
     shown = zip(held, bounds.tolist(), strict=True)
     return {f.index for f, bound in shown if bound <= f.margin <= 0}
 

@@ -21,8 +21,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.hull import (
+    CLAIM,
     COMFORT,
-    LOOSE,
+    Care,
     are_weights,
     certify_unargmaxable,
     divide_up,
@@ -54,7 +55,7 @@ def slack_bounds(
     features: FeatureSet,
     classes: Sequence[int],
     captors: Sequence[Captors],
-    rounding: float = LOOSE,
+    care: Care = CLAIM,
 ) -> NDArray[np.float64]:
     """Upper bounds (n,) < 0 on the best margins that float weights prove with slack; inf says
     nothing.
@@ -75,7 +76,7 @@ def slack_bounds(
         part = valid[start : start + TOGETHER]
         some = [captors[n] for n in part]
         bounds[part] = _bounds(
-            layer, features, np.array([classes[n] for n in part]), some, rounding
+            layer, features, np.array([classes[n] for n in part]), some, care
         )
     return bounds
 
@@ -85,7 +86,7 @@ def _bounds(
     features: FeatureSet,
     classes: NDArray[np.intp],
     captors: list[Captors],
-    rounding: float,
+    care: Care,
 ) -> NDArray[np.float64]:
     counts = [len(few.rivals) for few in captors]
     there, columns = np.unique(np.concatenate([few.rivals for few in captors]), return_inverse=True)
@@ -109,13 +110,13 @@ def _bounds(
     if L.nnz > DENSE * len(captors) * len(there):
         L = L.toarray()  # more products, several times sooner; what is zero adds no rounding
     v = s * own - L @ rows
-    error = gamma(n) * (s * np.abs(own) + L @ np.abs(rows)) + underflow(n)
+    error = care.errors * (gamma(n) * (s * np.abs(own) + L @ np.abs(rows)) + underflow(n))
     found = np.empty(len(classes))
     for k, (each, off, total) in enumerate(zip(v, error, s[:, 0].tolist(), strict=True)):
         reach, size = features.support_bound(each[:-1], off[:-1])
         constant, constant_error = float(each[-1]), float(off[-1])
         right = reach + constant + constant_error
-        right += gamma(len(each) + 8) * (size + abs(constant) + constant_error)
-        found[k] = divide_up(right, total, rounding)
+        right += care.errors * gamma(len(each) + 8) * (size + abs(constant) + constant_error)
+        found[k] = divide_up(right, total, care.bound)
     # a bound that underflow has taken is no slack
     return np.where(found < 0, found, np.inf)
