@@ -6,7 +6,7 @@ sample of the winners, in exact arithmetic.
     python benchmarks/sceptic.py l2_supercat_256.safetensors --name wordllama
 
 Scans the model (finished blocks stay in --work), writes the folder of certificates, verifies it,
-and runs tools/check_evidence.py. One row per head and feature set in results/bench/sceptic.csv, in
+and runs tools/check_proofs.py. One row per head and feature set in results/bench/sceptic.csv, in
 seconds of processor time. `norm` is what a LayerNorm without gain would leave: the ball of radius
 sqrt(d), centred.
 """
@@ -25,9 +25,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.certifying.folder import verify_folder, write_folder
+from softgeom.bottleneck.certifying.folder import EVIDENCE, verify_folder, write_folder
 from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
+from softgeom.commands.answers_folder import write_layer
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,18 +36,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def check(folder: Path, layer: SoftmaxLayer, *options: str) -> tuple[str, float]:
     """What the independent checker prints about a folder, and its processor time."""
-    np.savez(
-        folder / "layer.npz",
-        **({"W": layer.W} if layer.b is None else {"W": layer.W, "b": layer.b}),
-    )
-    command = [
-        sys.executable,
-        "-I",
-        "tools/check_evidence.py",
-        folder / "evidence.npz",
-        folder / "layer.npz",
-        *options,
-    ]
+    write_layer(folder / "layer.safetensors", layer)
+    files = (folder / EVIDENCE, folder / "layer.safetensors")
+    command = [sys.executable, "-I", "tools/check_proofs.py", *files, *options]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -82,7 +74,7 @@ def measure(
         "verify_seconds": round(verified - verifying, 1),
         "unargmaxable_seconds": round(unargmaxable_seconds, 1),
         "witnesses_seconds": round(winners_seconds, 1),
-        "evidence_megabytes": round((work / "evidence.npz").stat().st_size / 1e6, 1),
+        "evidence_megabytes": round((work / EVIDENCE).stat().st_size / 1e6, 1),
     }
 
 

@@ -40,7 +40,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def tool(repository: Path) -> Callable[..., str]:
-    """`tool("check_evidence", *arguments)`: what that program of tools/ prints; or SystemExit."""
+    """`tool("check_proofs", *arguments)`: what that program of tools/ prints; or SystemExit."""
     load = functools.cache(runpy.run_path)
 
     def run(name: str, *arguments: object) -> str:

@@ -130,7 +130,7 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
         archive.extractall(tmp_path / "unpacked", filter="data")
     (top,) = (tmp_path / "unpacked").iterdir()
     carried = {path.relative_to(top).as_posix() for path in top.rglob("*")}
-    tools = {"tools/check_evidence.py", "tools/check_ceilings.py"}
+    tools = {"tools/check_proofs.py"}
     some = "tests/bottleneck/test_refine.py tests/commands/test_ask.py"
     assert tools | set(some.split()) <= carried
     ours = {path.stem for path in (repository / "tools").rglob("*.py")}

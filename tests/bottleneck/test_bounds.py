@@ -181,7 +181,7 @@ def test_a_bound_covers_its_own_sum(seed, room, errors):
     reach = 2 * sum(abs(value) + Fraction(errors) for value in exact(found.v))
     found.constant = float(room - reach - Fraction(errors))
     size = reach + abs(Fraction(found.constant)) + Fraction(errors)
-    bound = Fraction(found.slack_bound()) * Fraction(found.total)
+    bound = Fraction(found.slack_bound(hull.Care(1.0, 1e-9))) * Fraction(found.total)
     if room < 0:  # divided by a little more: rounded towards 0
         assert room * (1 - Fraction(1, 10**9)) <= bound < room * (1 - Fraction(1, 10**8))
     else:
@@ -192,7 +192,7 @@ def test_a_bound_covers_a_constant_that_cancels():
     found = integer_system(0)
     found.v, found.v_error = np.zeros(4), np.zeros(4)
     found.constant, found.constant_error = -1.0, 1.0
-    bound = Fraction(found.slack_bound()) * Fraction(found.total)
+    bound = Fraction(found.slack_bound(hull.CHECK)) * Fraction(found.total)
     assert about(float(bound), gamma(7) * 2, gamma(12) * 2)
 
 
@@ -220,7 +220,7 @@ def test_a_bound_that_is_lost_below_the_normal_range_is_zero_or_no_proof():
     assert hull.divide_up(-4 * np.finfo(float).tiny, 1.0) == 0.0
     assert hull.divide_up(-5 * np.finfo(float).tiny, 1.0) < 0
     assert hull.divide_up(-1e308, 1e-308) == -np.finfo(float).max
-    assert 5 * hull.CHECK.bound <= hull.CLAIM.bound  # what one machine claims, another proves by the same route
+    assert 5 * hull.CHECK.bound <= hull.CLAIM.bound  # what one machine claims, another proves
     assert hull.divide_up(np.nextafter(0.0, 1.0), 8.0) == 5e-324
     assert hull.in_given_units(-1.0, 2000) == -np.finfo(float).max
     assert hull.in_given_units(1.0, -2000) == 5e-324
@@ -305,7 +305,7 @@ def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch):
     """v and, after a normalisation, the rounding of the equations that it has to solve."""
     layer, weights = simplex_layer()
     calls = told(monkeypatch, hull._System, "_correction")
-    assert system(layer, features, weights).simplex_bound() <= 0
+    assert system(layer, features, weights).simplex_bound(hull.CHECK) <= 0
     _, E, E_error, miss = calls[0]
     assert E.shape == (4, 2 if features.own_coordinates and features.centred else 3)
     for column in range(E.shape[1]):
@@ -371,7 +371,7 @@ def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch):
             delta = weights * 0.1
             delta[least] = weights[least] * factor
             monkeypatch.setattr(hull._System, "_correction", lambda *_, delta=delta: delta)
-            assert (found.simplex_bound() <= 0) is proven
+            assert (found.simplex_bound(hull.CHECK) <= 0) is proven
 
 
 def test_constants_move_with_the_weights():
@@ -404,7 +404,7 @@ def test_over_a_box_what_does_not_vanish_is_widened_by_the_correction(monkeypatc
     held = system(layer, Box(2.0), weights)
     delta = np.array([1.0, 2.0, 4.0, 8.0]) / 64
     monkeypatch.setattr(hull._System, "_correction", lambda *_: delta)
-    bound = held.simplex_bound()
+    bound = held.simplex_bound(hull.CHECK)
     _, v, error = calls[-1]
     assert v.tolist() == [0, 0, 0.5]
     assert error[:2].tolist() == [0, 0]
@@ -422,7 +422,7 @@ def test_what_a_simplex_leaves_is_summed_with_its_rounding(monkeypatch):
     held.level, held.v_error = False, np.zeros(3)
     for slack, proven in ((gamma(7), False), (gamma(12), True)):
         held.constant_error, held.constant = 0.0, float(-1 - 2 * slack)
-        assert (held.simplex_bound() <= 0) is proven
+        assert (held.simplex_bound(hull.CHECK) <= 0) is proven
 
 
 @pytest.mark.parametrize(("tiny", "proven"), [(5e-324, False), (0.0, True)])

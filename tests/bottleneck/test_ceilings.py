@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from softgeom.bottleneck.ceilings import Ceilings, ceilings, floor
 from softgeom.bottleneck.ceilings.bound import LIBRARY, Certifier, Target
 from softgeom.bottleneck.ceilings.ceilings import GAP
+from softgeom.bottleneck.certifying import container
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 DIMENSION = 3
@@ -167,11 +168,11 @@ def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path):
     rng = np.random.default_rng(3)
     layer = draw_layer(rng, classes=30)
     first = ceilings(layer, checkpoint=tmp_path)
-    for path in tmp_path.glob("block-*.npz"):
-        with np.load(path) as file:
-            arrays = dict(file)
-        arrays["points"] = arrays["points"] + rng.normal(size=arrays["points"].shape)
-        np.savez(path.with_suffix(""), **arrays)
+    for path in tmp_path.glob("block-*.safetensors"):
+        texts, arrays = container.read(path)
+        moved = np.array(arrays["points"])
+        moved += rng.normal(size=moved.shape).astype(moved.dtype)
+        container.write(path, texts, arrays | {"points": moved})
     again = ceilings(layer, checkpoint=tmp_path)
     assert (again.ceiling >= first.reached).all()
     assert again.verify()
@@ -180,14 +181,11 @@ def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path):
 def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path):
     layer = draw_layer(np.random.default_rng(3), classes=30)
     first = ceilings(layer, checkpoint=tmp_path)
-    (block, *_) = sorted(tmp_path.glob("block-*.npz"))
-    with np.load(block) as file:
-        arrays = dict(file)
-    whole, packed = block.read_bytes(), tmp_path / "packed.npz"
-    np.savez(block, **arrays | {"points": np.full_like(arrays["points"], np.nan)})
-    np.savez_compressed(packed, **arrays, more=np.zeros(10**6))  # to be filled in memory
-    no_points = block.read_bytes(), packed.read_bytes()
-    for content in (b"", b"no archive", whole[:-30], whole[:99] + whole[98:], *no_points):
+    (block, *_) = sorted(tmp_path.glob("block-*.safetensors"))
+    whole, (texts, arrays) = block.read_bytes(), container.read(block)
+    container.write(block, texts, arrays | {"points": np.full_like(arrays["points"], np.nan)})
+    no_points = block.read_bytes()
+    for content in (b"", b"no proofs", whole[:-30], whole[:99] + whole[98:], no_points):
         block.write_bytes(content)
         assert np.array_equal(ceilings(layer, checkpoint=tmp_path).ceiling, first.ceiling)
         assert block.read_bytes() == whole

@@ -1,28 +1,29 @@
-"""What was written comes back; each array has one type and size. Whatever else may be written
-otherwise is in the corpus of forgeries (tests/forgeries).
+"""What was written comes back; whatever else may be written otherwise is in the corpus of forgeries
+(tests/forgeries).
 """
 
-import hashlib
 import json
-from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
+from softgeom.bottleneck.asking.experts import Chosen, Router
 from softgeom.bottleneck.blocks import block_path, load_block
-from softgeom.bottleneck.certifying import evidence_file
+from softgeom.bottleneck.certifying import container, evidence_file
 from softgeom.bottleneck.certifying.evidence_file import (
+    ARRAYS,
+    Odds,
     load_answers,
-    load_findings,
-    load_groups,
+    load_odds,
     load_parts,
     read_fractions,
-    read_head,
+    read_header,
     save_answers,
-    save_findings,
-    save_groups,
+    save_odds,
+    save_parts,
 )
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import (
@@ -34,10 +35,13 @@ from softgeom.bottleneck.certifying.verdict import (
     Unknown,
     Witness,
 )
-from softgeom.features import Ball, Box
-from softgeom.layer import SoftmaxLayer, fingerprint, fingerprint_of, identity
+from softgeom.bottleneck.verdict_table import read_verdicts, verdict_table
+from softgeom.features import Ball, Box, Unbounded
+from softgeom.layer import SoftmaxLayer, fingerprint
+from softgeom.readout import PLAIN
 
 LAYER = SoftmaxLayer(np.arange(14.0).reshape(7, 2), np.arange(7.0))
+NAMED = SoftmaxLayer(LAYER.W, LAYER.b, ["a", "=1", "\n", "\ud800", "", "NA", "é"])
 SET = Box(2.0, low=(-1.0, -0.5))
 HALF = np.array([Fraction(1, 2), Fraction(-1, 3)], dtype=object)
 FINDINGS = [
@@ -59,38 +63,14 @@ ANSWERS = [
 ]
 
 
-def content(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path) as file:
-        return {name: file[name].copy() for name in file.files}
-
-
-def headed(arrays: dict[str, np.ndarray], change: Callable[[dict], object]) -> None:
-    head = json.loads(str(arrays["head"]))
-    change(head)
-    arrays["head"] = np.array(json.dumps(head, sort_keys=True))
-
-
 @pytest.fixture
-def saved(tmp_path) -> Path:
-    save_findings(tmp_path / "scan.npz", LAYER, SET, FINDINGS)
-    return tmp_path / "scan.npz"
-
-
-def refused(path: Path, change: Callable[[dict], object], load=load_findings) -> None:
-    """A changed file is no evidence; nothing but a ValueError of one line says so."""
-    honest = path.read_bytes()
-    arrays = content(path)
-    change(arrays)
-    np.savez(path, **arrays)
-    with pytest.raises(ValueError, match=f"{path.name} (is not a valid|belongs to)") as error:
-        load(path, LAYER)
-    assert "\n" not in str(error.value)
-    path.write_bytes(honest)
+def saved(tmp_path):
+    save_parts(tmp_path / "scan", LAYER, [(SET, FINDINGS[::-1])])
+    return tmp_path / "scan"
 
 
 def test_findings_come_back_in_the_order_of_the_classes(saved):
-    save_findings(saved, LAYER, SET, FINDINGS[::-1])
-    features, found = load_findings(saved, LAYER)
+    ((features, found),) = load_parts(saved, LAYER)
     assert features == SET
     for ours, theirs in zip(FINDINGS, found, strict=True):
         for name in ("index", "method", "steps", "margin"):
@@ -105,140 +85,111 @@ def test_findings_come_back_in_the_order_of_the_classes(saved):
     assert found[5].evidence.weights.tolist() == [Fraction(1, 7), Fraction(2)]
     assert found[0].evidence.point.dtype == np.float32
     assert found[6].evidence.point.tolist() == [0.1, 0.2]
-    save_findings(saved, LAYER, SET, [])
-    assert load_findings(saved, LAYER)[1] == []
+    save_parts(saved, LAYER, [(SET, [])])
+    assert load_parts(saved, LAYER) == [(SET, [])]
 
 
-def test_answers_and_experts_come_back(tmp_path):
-    save_answers(tmp_path / "a.npz", LAYER, SET, ANSWERS)
-    features, found = load_answers(tmp_path / "a.npz", LAYER)
-    assert features == SET
+def test_answers_come_back_and_experts_group_by_group(tmp_path):
+    path = tmp_path / "answers"
+    save_answers(path, LAYER, SET, ANSWERS)
+    features, found, k = load_answers(path, LAYER)
+    assert (features, k) == (SET, None)
     assert [a.order for a in found] == [a.order for a in ANSWERS]
     assert [a.margin for a in found] == [-1.0, np.inf, 0.5, -0.25]
     pairs = zip(found[0].evidence.above, found[0].evidence.below, strict=True)
     assert [*map(tuple, pairs)] == [(0, 2), (1, 2), (1, 3)]
     assert found[0].evidence.weights.tolist() == [3.0, 2.0, 1.0]
-    groups = [(5, "possible", "m", ANSWERS[:2]), (3, "undecided", "n", ANSWERS[2:])]
-    save_groups(tmp_path / "e.npz", LAYER, SET, 2, groups)
-    features, k, again = load_groups(tmp_path / "e.npz", LAYER)
-    assert (features, k) == (SET, 2)
-    assert [group[:3] for group in again] == [(3, "undecided", "n"), (5, "possible", "m")]
-    assert [len(answers) for *_, answers in again] == [2, 2]
-    assert again[1][3][1].order == ANSWERS[1].order
-    for load in (load_findings, load_groups):
-        with pytest.raises(ValueError, match="holds 'answers'"):
-            load(tmp_path / "a.npz", LAYER)
-    assert read_head(tmp_path / "e.npz")["holds"] == "experts"
+    open_ = Answer(Order([[3]]), Unknown(np.inf, "open"), "m", 0, np.inf)
+    Router(LAYER, SET, [Chosen(6, 2, ANSWERS[3:]), Chosen(3, 2, [open_])]).save(path)
+    again = Router.load(path, LAYER)
+    said = [(e.expert, e.k, e.verdict, e.method) for e in again.experts]
+    assert said == [(3, 2, "undecided", "m"), (6, 2, "impossible", "")]
+    assert read_header(path)["holds"] == "experts"
+    with pytest.raises(ValueError, match="it holds experts, not scan"):
+        load_parts(path, LAYER)
+
+
+def test_ceilings_come_back_with_the_points_that_are_used(tmp_path):
+    points = np.array([[1.0, 2.0], [9.0, 9.0], [3.0, 4.0]])
+    odds = Odds(np.array([2, 5]), points, np.array([2, 0]), np.array([0.5, 1.0]), np.zeros(2))
+    save_odds(tmp_path / "c", LAYER, SET, odds)
+    features, found, readout = load_odds(tmp_path / "c", LAYER)
+    assert features == SET
+    assert readout == PLAIN
+    assert found.points[found.at].tolist() == [[3.0, 4.0], [1.0, 2.0]]
+    assert (len(found.points), found.classes.tolist(), found.ceiling[0]) == (2, [2, 5], 0.5)
+
+
+def test_any_reader_of_safetensors_reads_the_file(saved):
+    arrays = load_file(saved)
+    assert {name: values.dtype.str for name, values in arrays.items()} == ARRAYS
+    assert arrays["named"].tolist() == list(range(7))
+    assert json.loads(arrays["methods"].tobytes())[0] == "look"
+
+
+def test_the_table_is_read_without_the_layer(tmp_path):
+    """Names of any kind come back, and which class cannot win over which set."""
+    wider = [(Unbounded(), FINDINGS[1:2])]
+    save_parts(tmp_path / "evidence.safetensors", NAMED, [(SET, FINDINGS), *wider])
+    expected = verdict_table(NAMED, SET, FINDINGS, wider)
+    for path in (tmp_path, tmp_path / "evidence.safetensors"):
+        assert read_verdicts(path).equals(expected)
+    path = tmp_path / "evidence.safetensors"
+    save_parts(path, LAYER, [(SET, FINDINGS)])
+    assert read_verdicts(path)["token"].tolist() == list("0123456")
+    other = SoftmaxLayer(LAYER.W, LAYER.b, "abcdefg")
+    save_parts(path, NAMED, [(SET, FINDINGS)])
+    load_parts(path, LAYER)
+    with pytest.raises(ValueError, match="names the classes otherwise"):
+        load_parts(path, other)
 
 
 def test_nothing_is_written_twice(tmp_path):
-    with pytest.raises(ValueError, match="A class occurs twice"):
-        save_findings(tmp_path / "x.npz", LAYER, SET, FINDINGS[:1] * 2)
+    def save(*findings: Finding) -> None:
+        save_parts(tmp_path / "x", LAYER, [(SET, findings)])
+
+    with pytest.raises(ValueError, match="A class is listed twice"):
+        save(*FINDINGS[:1] * 2)
     twice = Finding(1, Captors(np.array([2, 2]), np.ones(2)), "", 0, 0.0, np.nan)
     with pytest.raises(ValueError, match="weighs the same comparison twice"):
-        save_findings(tmp_path / "x.npz", LAYER, SET, [twice])
-    none = Finding(1, Captors(np.array([2, 2]), np.array([1.0, 0.0])), "", 0, 0.0, np.nan)
-    save_findings(tmp_path / "x.npz", LAYER, SET, [none])
-    assert load_findings(tmp_path / "x.npz", LAYER)[1][0].evidence.rivals.tolist() == [2]
-
-
-def test_every_array_has_one_dtype_and_one_size(saved):
-    other = {"i": ">i8", "f": ">f8"}
-    for name in content(saved):
-        if name == "head":
-            continue
-        for change in (
-            lambda a, n=name: a.update({n: a[n].astype(other[a[n].dtype.kind])}),
-            lambda a, n=name: a.update({n: a[n][:-1]}),
-            lambda a, n=name: a.update({n: np.concatenate([a[n], a[n][:1]])}),
-            lambda a, n=name: a.update({n: a[n][None]}),
-            lambda a, n=name: a.update({n: a[n].astype(object)}),
-            lambda a, n=name: a.pop(n),
-        ):
-            refused(saved, change)
-    refused(saved, lambda a: a.update(more=np.zeros(0)))
-    refused(saved, lambda a: a.update(points64=np.asfortranarray(np.ones((2, 2)))))
-
-
-@pytest.mark.parametrize(
-    ("name", "place", "values"),
-    [
-        ("kinds", 0, (7, -1, 1)), ("kinds", 2, (4,)), ("steps", 0, (-1,)), ("classes", 0, (-1,)),
-        ("classes", 1, (0,)), ("classes", 2, (5,)), ("classes", 6, (7,)), ("twins", 0, (7, -1)),
-        ("margins", 0, (0.0, -1.0, np.nan)), ("margins", 1, (1e-9, np.nan, -np.inf)),
-        ("margins", 2, (1e-9,)), ("margins", 3, (np.nan,)), ("radii", 0, (-1e-9, np.nan)),
-        ("radii", 1, (0.0,)), ("radii", 2, (0.0,)), ("radii", 3, (1.0,)), ("radii", 5, (0.0,)),
-        ("points32", (0, 1), (np.nan, np.inf)), ("points64", (0, 1), (-np.inf,)),
-        ("counts", 0, (-1, 0, 1, 3)), ("below", 0, (2, -1)), ("below", 1, (0, 7)),
-        ("below", 3, (1,)), ("weights", 0, (0.0, -1.0, np.nan, np.inf)),
-    ],
-)  # fmt: skip
-def test_every_number_is_one_that_can_be(saved, name, place, values):
-    """Also where the kernel would refuse it."""
-    for value in values:
-        refused(saved, lambda arrays, v=value: arrays[name].__setitem__(place, v))
-
-
-def test_identities_are_hashes_of_every_bit_and_shape():
-    layers = [
-        LAYER,
-        SoftmaxLayer(LAYER.W),
-        SoftmaxLayer(LAYER.W.astype(np.float32), LAYER.b),
-        SoftmaxLayer(LAYER.W.reshape(2, 7)),
-        SoftmaxLayer(LAYER.W, np.nextafter(LAYER.b, 9)),
-        SoftmaxLayer(np.zeros((9000, 1))),
-        SoftmaxLayer(np.eye(9000, 1, -8999)),
-    ]
-    assert len({fingerprint(layer) for layer in layers}) == len(layers)
-    turned = SoftmaxLayer(np.asfortranarray(LAYER.W), LAYER.b)
-    assert fingerprint(turned) == fingerprint(LAYER) == fingerprint_of(identity(LAYER))
-    W = np.arange(9000.0)[:, None]
-    assert identity(SoftmaxLayer(W))["W"]["sha256"] == hashlib.sha256(W.tobytes()).hexdigest()
-
-
-def test_the_first_class_may_be_a_twin_and_an_expert_without_orders(tmp_path):
-    path = tmp_path / "evidence.npz"
-    found = [Finding(6, Twin(0), "twin", 0, 0.0, np.nan)]
-    save_findings(path, LAYER, SET, found)
-    assert load_findings(path, LAYER)[1][0].evidence.twin == 0
-    save_groups(path, LAYER, SET, 1, [(2, "undecided", "m", [])])
-    assert load_groups(path, LAYER)[2] == [(2, "undecided", "m", [])]
-    save_findings(path, LAYER, SET, FINDINGS, wider=[(Box(1.0), FINDINGS[1:2])])
-    (_, first), (features, more) = load_parts(path, LAYER)
-    assert (len(first), features, more[0].index) == (7, Box(1.0), 1)
-
-
-def test_only_known_kinds_of_files_have_a_head(saved):
-    refused(
-        saved,
-        lambda a: headed(a, lambda h: h.update(holds="scans")),
-        lambda path, _: read_head(path),
-    )
+        save(twice)
+    save(replace(twice, evidence=Captors(np.array([2, 2]), np.array([1.0, 0.0]))))
+    assert load_parts(tmp_path / "x", LAYER)[0][1][0].evidence.rivals.tolist() == [2]
 
 
 def test_fractions_of_any_length_but_a_million_characters(monkeypatch):
-    assert read_fractions(["1/3", "-ff/10"], 2).tolist() == [Fraction(1, 3), Fraction(-255, 16)]
-    with pytest.raises(ValueError, match="2 fractions where 3 belong"):
-        read_fractions(["1/1", "1/1"], 3)
+    assert read_fractions(["1/3", "-ff/10"]) == [Fraction(1, 3), Fraction(-255, 16)]
     zeros = "0" * (10**6 - 3)
-    assert read_fractions([f"1/1{zeros}"], 1)[0].numerator == 1
+    assert read_fractions([f"1/1{zeros}"])[0].numerator == 1
     with pytest.raises(ValueError, match="too long"):
-        read_fractions([f"1/1{zeros}0"], 1)
+        read_fractions([f"1/1{zeros}0"])
     monkeypatch.setattr(evidence_file, "LONGEST", 10)
-    assert read_fractions([f"{16**7:x}/1"], 1)[0] == 16**7
+    assert read_fractions([f"{16**7:x}/1"])[0] == 16**7
     with pytest.raises(ValueError, match="too long"):
-        read_fractions([f"{16**9:x}/1"], 1)
+        read_fractions([f"{16**9:x}/1"])
 
 
 def test_a_block_is_about_its_classes_and_set(tmp_path):
     layer, won = SoftmaxLayer([[1.0], [-1.0]]), Witness(np.array([0.5]))
     findings = [Finding(0, won, "", 0, 0.5, 0.0), Finding(1, Unknown(1.0, ""), "", 0, 1.0, np.nan)]
-    known, both = identity(layer), np.array([1, 0])
+    known, both = fingerprint(layer), np.array([1, 0])
     path = block_path(tmp_path, known, "search 0", Ball(1.0), both)
-    save_findings(path, layer, Ball(1.0), findings, known)
+    save_parts(path, layer, [(Ball(1.0), findings)], known)
     assert [f.index for f in load_block(path, layer, Ball(1.0), both, known)] == [1, 0]
     for features, classes in ((Ball(2.0), both), (Ball(1.0), both[:1]), (Ball(1.0), np.arange(3))):
         with pytest.raises(ValueError, match="about other classes or another feature set"):
             load_block(path, layer, features, classes, known)
     with pytest.raises(ValueError, match="belongs to another layer"):
-        load_block(path, layer, Ball(1.0), both, identity(LAYER))
+        load_block(path, layer, Ball(1.0), both, fingerprint(LAYER))
+
+
+def test_a_container_holds_any_shapes_and_says_when_it_is_not_one(tmp_path):
+    arrays = {"b": np.zeros((0, 3)), "a": np.arange(3, dtype=np.int8), "c": np.float32(1.5)[None]}
+    container.write(tmp_path / "x", {"said": "é\n"}, arrays)
+    texts, found = container.read(tmp_path / "x")
+    assert texts == {"said": "é\n"}
+    assert {name: found[name].tolist() for name in found} == {"b": [], "a": [0, 1, 2], "c": [1.5]}
+    container.write(tmp_path / "x", {}, {"W": np.ones((2, 2), ">f8")})
+    assert container.read(tmp_path / "x")[1]["W"].dtype.str == "<f8"
+    with pytest.raises(ValueError, match="no such file"):
+        container.read(tmp_path / "y")

@@ -132,18 +132,18 @@ def test_a_file_gives_back_what_was_saved(tmp_path):
     orders = [Order(blocks, rest=True) for blocks in ([[0]], [[1], [2]], [[3, 4]], [[5], [0, 1]])]
     found = ask(layer, orders, features=Box(3.0))
     found.answers.append(Answer(orders[0], Unknown(0.5, "not tried"), "none", 0, 0.5))
-    found.save(tmp_path / "answers.npz")
+    found.save(tmp_path / "answers")
     np.savez(tmp_path / "layer.npz", W=layer.W, b=layer.b)
-    again = Answers.load(tmp_path / "answers.npz", layer)
+    again = Answers.load(tmp_path / "answers", layer)
     assert again.table.equals(found.table)
     assert again.verify()
     assert again.features == found.features
     with pytest.raises(ValueError, match="belongs to another layer"):
-        Answers.load(tmp_path / "answers.npz", SoftmaxLayer(layer.W))
-    with pytest.raises(ValueError, match="is not a valid file of evidence"):
+        Answers.load(tmp_path / "answers", SoftmaxLayer(layer.W))
+    with pytest.raises(ValueError, match="is not a valid file of proofs"):
         Answers.load(tmp_path / "layer.npz", layer)
-    with pytest.raises(ValueError, match="There is no file of evidence"):
-        Answers.load(tmp_path / "nothing.npz", layer)
+    with pytest.raises(ValueError, match="There is no file of proofs"):
+        Answers.load(tmp_path / "nothing", layer)
 
 
 def test_bad_orders_are_refused_in_a_sentence():

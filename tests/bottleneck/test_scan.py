@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from qhull import winners_by_hull
 
 from softgeom.bottleneck import blocks
+from softgeom.bottleneck.certifying import container
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import Captors, Twin, Witness
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
@@ -140,12 +141,11 @@ def test_a_block_of_other_code_is_computed_anew(tmp_path, monkeypatch):
 def test_an_edited_block_is_set_aside_and_computed_again(tmp_path, caplog):
     layer = uniform_layer(40, 3, seed=1)
     whole = scan(layer, checkpoint=tmp_path).table
-    for path in tmp_path.glob("*.npz"):
-        with np.load(path) as file:
-            arrays = {name: file[name].copy() for name in file.files}
-        won = arrays["margins"] > 0
-        arrays["margins"][won & np.isfinite(arrays["margins"])] *= 1.5
-        np.savez(path, **arrays)
+    for path in tmp_path.glob("*.safetensors"):
+        texts, arrays = container.read(path)
+        margins = np.array(arrays["margins"])
+        margins[(margins > 0) & np.isfinite(margins)] *= 1.5
+        container.write(path, texts, arrays | {"margins": margins})
     assert scan(layer, checkpoint=tmp_path).table.equals(whole)
     assert "cannot be used: set aside" in caplog.text
     assert list(tmp_path.glob("*.damaged"))
@@ -213,7 +213,7 @@ def test_a_worker_in_another_folder_finds_the_checkpoint(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(scanner, "run_blocks", elsewhere)
     scan(uniform_layer(20, 3, seed=1), checkpoint="blocks")
-    assert list((tmp_path / "blocks").glob("block-*.npz"))
+    assert list((tmp_path / "blocks").glob("block-*.safetensors"))
     assert not list((tmp_path / "worker").iterdir())
 
 

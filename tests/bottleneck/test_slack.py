@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgeom.bottleneck.certifying import slack
-from softgeom.bottleneck.certifying.hull import certify_unargmaxable
+from softgeom.bottleneck.certifying.hull import Care, certify_unargmaxable
 from softgeom.bottleneck.certifying.slack import certify_each_unargmaxable, slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
+
+EXACT = Care(1.0, 0.0)  # the bound itself
 
 
 @settings(max_examples=60)
@@ -116,7 +118,7 @@ def given_away(W, b, k: int, d: int, high: float) -> Fraction:
     """How far the bound for class 0 against k rivals, times k, is above the right side."""
     layer = SoftmaxLayer(np.array(W, float), np.array(b, float))
     captors = Captors(np.arange(1, k + 1), np.ones(k))
-    bound = slack_bounds(layer, Box(high), [0], [captors], 0.0)[0]
+    bound = slack_bounds(layer, Box(high), [0], [captors], EXACT)[0]
     v = k * layer.W[0] - layer.W[1 : k + 1].sum(axis=0)
     c = k * layer.bias[0] - layer.bias[1 : k + 1].sum()
     return Fraction(float(bound)) * k - Fraction(float(high * np.abs(v).sum() + c))
@@ -165,7 +167,7 @@ def test_what_vanishes_is_covered_and_harms_nothing():
     tiny = np.finfo(float).tiny
     layer, features = SoftmaxLayer([[1.0, 0.0]] * 2, [-1e-305, 0.0]), Ellipsoid([0.0, 1.0])
     captors = Captors(np.array([1]), np.ones(1))
-    bound = slack_bounds(layer, features, [0], [captors], 0.0)[0]
+    bound = slack_bounds(layer, features, [0], [captors], EXACT)[0]
     assert 3 * (1 + features.radius) * tiny < bound + 1e-305 < 200 * tiny
     layer, two = SoftmaxLayer([[0.0], [0.0], [-1.0]], [-1.0, 0.0, 0.0]), np.array([1, 2])
     alone, both = (
@@ -181,7 +183,7 @@ def test_each_coordinate_carries_its_own_rounding():
     """
     layer = SoftmaxLayer([[0.0, 3.0], [0.0, 7.0], [0.0, -5.0]], [-(2.0**-20), 0.0, 0.0])
     captors, unit = Captors(np.array([1, 2]), np.array([1.0, 0.5])), Fraction(1, 2**53)
-    bound = slack_bounds(layer, Box(100.0), [0], [captors], rounding=0.0)[0]
+    bound = slack_bounds(layer, Box(100.0), [0], [captors], EXACT)[0]
     size = Fraction(3, 2) * 3 + 7 + Fraction(5, 2)
     assert Fraction(float(bound)) * 3 / 2 >= Fraction(-3, 2**21) + 100 * 6 * unit * size
 

@@ -97,15 +97,15 @@ def test_the_table_says_the_weakest_condition_if_there_is_one(found):
 
 
 def test_file_and_folder_keep_it(found, tmp_path):
-    found.save(tmp_path / "evidence.npz")
-    again = Scan.load(tmp_path / "evidence.npz", found.layer)
+    found.save(tmp_path / "evidence.safetensors")
+    again = Scan.load(tmp_path / "evidence.safetensors", found.layer)
     assert again.verify()
     assert again.table.equals(found.table)
     write_folder(tmp_path / "out", found)
     report = verify_folder(tmp_path / "out", found.layer)
     assert report.wider["whatever the features"] == len(found.wider[0])
     assert "whatever the features" in str(report)
-    table = read_verdicts(tmp_path / "out" / "verdicts.csv")
+    table = read_verdicts(tmp_path / "out")
     assert table["holds"].tolist() == found.table["holds"].tolist()
 
 

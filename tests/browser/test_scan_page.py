@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import io
 import re
-import zipfile
 
 import numpy as np
 import pytest
 
-from softgeom.bottleneck.certifying.folder import verify_folder
+from softgeom.bottleneck.certifying.folder import EVIDENCE, verify_folder
 from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import RELEASED, load_head
 from softgeom.checkpoints.packages import Member, Wheel, available, fetch_members
@@ -61,8 +60,7 @@ def _downloaded(tab, button: str) -> bytes:
 
 
 def _take_evidence(tab, folder) -> None:
-    with zipfile.ZipFile(io.BytesIO(_downloaded(tab, "Download the evidence"))) as archive:
-        archive.extractall(folder)
+    (folder / EVIDENCE).write_bytes(_downloaded(tab, "Download the evidence"))
 
 
 def _scan(tab) -> str:
@@ -97,9 +95,9 @@ def test_a_dropped_layer_is_scanned_and_its_proofs_hold(
     lit = " ".join(tab.locator("#wall b").all_inner_texts()).split()
     assert lit == [f"word{n}" for n in sorted(lost)]
     _take_evidence(tab, tmp_path)
-    assert verify_folder(tmp_path / "scan", layer).counts == expected.counts
-    (tmp_path / "layer.npz").write_bytes(_downloaded(tab, "Download the layer"))
-    tool("check_evidence", tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
+    assert verify_folder(tmp_path, layer).counts == expected.counts
+    (tmp_path / "layer").write_bytes(_downloaded(tab, "Download the layer"))
+    tool("check_proofs", tmp_path / EVIDENCE, tmp_path / "layer")
     assert re.fullmatch(r"\d+(\.\d+)?%", rows.first.locator("td").nth(1).inner_text())
     screenshot(tab, "scan_page")
 
@@ -131,11 +129,11 @@ def test_a_recogniser_in_use_is_dropped(
     tab.locator("#choice").wait_for()
     assert _scan(tab) == f"{lost} of {classes} classes can never be the one answer."
     _take_evidence(tab, tmp_path)
-    counts = verify_folder(tmp_path / "scan", load_head(path).layer).counts
+    counts = verify_folder(tmp_path, load_head(path).layer).counts
     assert (counts["unargmaxable"], counts["undecided"]) == (int(lost), 0)
-    (tmp_path / "layer.npz").write_bytes(_downloaded(tab, "Download the layer"))
-    files = (tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
-    tool("check_evidence", *files, "--sample", "50")  # of each verdict: all take a minute
+    (tmp_path / "layer").write_bytes(_downloaded(tab, "Download the layer"))
+    files = (tmp_path / EVIDENCE, tmp_path / "layer")
+    tool("check_proofs", *files, "--sample", "50")  # of each verdict: all take a minute
 
 
 def test_the_form_asks_for_what_a_normalisation_has(address, open_tab, screenshot, tmp_path):
@@ -162,7 +160,7 @@ def test_the_form_asks_for_what_a_normalisation_has(address, open_tab, screensho
     lost = scan(layer, features=features).counts["unargmaxable"]
     assert headline == f"{lost} of 60 classes can never be the one answer."
     _take_evidence(tab, tmp_path)
-    assert verify_folder(tmp_path / "scan", layer).features == features.describe()
+    assert verify_folder(tmp_path, layer).features == features.describe()
 
 
 def test_the_example_works_on_a_phone_in_the_dark(address, open_tab, screenshot, phone):

@@ -9,7 +9,8 @@ import pytest
 import softgeom as sg
 from softgeom.bottleneck.asking.experts import Router, ask_experts
 from softgeom.bottleneck.asking.label_sets import changes, fourier_layer
-from softgeom.bottleneck.certifying.evidence_file import save_groups
+from softgeom.bottleneck.certifying import container
+from softgeom.bottleneck.certifying.evidence_file import save_answers
 from softgeom.cli import main
 from softgeom.commands import boundary
 from softgeom.commands.answers_folder import write_answers
@@ -42,8 +43,9 @@ def replies(told):
 
 @pytest.fixture
 def recheck(tool):
-    """`recheck(folder)`: what tools/check_evidence.py says about its answers."""
-    return lambda folder: tool("check_evidence", folder / "answers.npz", folder / "layer.npz")
+    """`recheck(folder)`: what tools/check_proofs.py says about its answers."""
+    files = ("answers.safetensors", "layer.safetensors")
+    return lambda folder: tool("check_proofs", *(folder / name for name in files))
 
 
 @pytest.mark.parametrize(
@@ -118,15 +120,11 @@ def test_what_is_written_is_verified_and_checked_by_others(
     assert ("experts: " in said) == (question[0] == "--experts")
     column = '"class"' if question[0] == "--experts" else '"classes"'
     assert column in (out / "answers.csv").read_text(encoding="utf-8").splitlines()[0]
-    honest = (out / "layer.npz").read_bytes()
     for forged in ({"W": np.eye(3)}, {"W": np.zeros((999, 999))}, {"V": np.eye(3)}):
-        np.savez(out / "layer.npz", **forged)
-        refused("layer.npz", "verify", out, square)
-    (out / "layer.npz").write_bytes(honest)
-    table = (out / "answers.csv").read_text(encoding="utf-8")
-    changed = table.replace("impossible", "possible", 1).replace("possible", "impossible", 1)
-    (out / "answers.csv").write_text(changed[:-2], "utf-8")
-    refused("differs from the evidence in row", "verify", out, square)
+        container.write(out / "layer.safetensors", {}, forged)
+        refused("layer.safetensors", "verify", out, square)
+    (out / "layer.safetensors").write_text("all is well")
+    refused("layer.safetensors is not a layer", "verify", out, square)
 
 
 def test_verify_says_of_some_experts_how_many_there_are(square, tmp_path, told):
@@ -141,9 +139,10 @@ def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(
 ):
     out, layer = tmp_path / "out", sg.load(square).layer
     told("ask", square, "--experts", 1, "--out", out, "--with-layer")
-    router = Router.load(out / "answers.npz", layer)
-    groups = [(e.expert, e.verdict, e.method, e.answers) for e in router.experts]
-    save_groups(out / "answers.npz", layer, router.features, 2, groups)  # in the top 2 it can be
+    path = out / "answers.safetensors"
+    router = Router.load(path, layer)
+    answers = [answer for e in router.experts for answer in e.answers]
+    save_answers(path, layer, router.features, answers, 2)  # in the top 2 it can be
     refused("may be enough to let it be chosen", "verify", out, square)
     with pytest.raises(SystemExit, match="does not follow from its orders"):
         recheck(out)
@@ -153,10 +152,10 @@ def test_a_forged_margin_is_noticed(square, tmp_path, told, refused):
     out = tmp_path / "out"
     told("ask", square, "--order", "a", "b", "--out", out)
     (out / "ceilings.csv").write_text("all is proven")
-    assert "or not at all: ceilings.csv" in told("verify", out, square)
-    with np.load(out / "answers.npz") as file:
-        arrays = dict(file)
-    np.savez(out / "answers.npz", **arrays | {"margins": arrays["margins"] * 2})
+    assert "not checked: answers.csv, ceilings.csv" in told("verify", out, square)
+    texts, arrays = container.read(out / "answers.safetensors")
+    doubled = {"margins": arrays["margins"] * 2}
+    container.write(out / "answers.safetensors", texts, arrays | doubled)
     refused("the stored margin is", "verify", out, square)
 
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import softgeom as sg
+from softgeom.bottleneck.certifying import container
 from softgeom.bottleneck.verdict_table import up
+from softgeom.commands.answers_folder import write_layer
 
 
 @pytest.fixture
@@ -16,31 +18,22 @@ def bounded(npz, tmp_path, told):
 
 @pytest.fixture
 def check(tool, layer, tmp_path):
-    """`check(folder, ...)`: what the checker in integers prints about a folder."""
-    np.savez(tmp_path / "layer.npz", W=layer.W, b=layer.b)
+    """`check(folder, ...)`: what the exact checker prints about a folder."""
+    write_layer(tmp_path / "layer", layer)
     return lambda folder, *more: tool(
-        "check_ceilings", folder / "ceilings.npz", tmp_path / "layer.npz", *more
+        "check_proofs", folder / "ceilings.safetensors", tmp_path / "layer", *more
     )
 
 
-def test_a_folder_is_verified_by_both_programs_and_its_table_compared(
-    bounded, npz, check, told, refused
-):
+def test_a_folder_is_verified_by_both_programs(bounded, npz, check, told, refused):
     said = told("verify", bounded, npz)
     assert "40 ceilings of probability re-checked without a solver\n" in said
-    assert "not checked" not in said
-    (bounded / "verdicts.csv").write_text("all is proven")
-    assert "or not at all: verdicts.csv" in told("verify", bounded, npz)
-    assert "proven: 40" in check(bounded)
-    table = bounded / "ceilings.csv"
-    honest = table.read_text()
-    for forged in (honest.replace("\n7,", "\n8,"), honest + "\n", f'"{"x" * 2**18}"\n{honest}'):
-        table.write_text(forged)
-        refused("ceilings.csv", "verify", bounded, npz)
-    table.write_text(honest)
-    with np.load(bounded / "ceilings.npz") as file:
-        arrays = dict(file)
-    np.savez(bounded / "ceilings.npz", **arrays | {"ceilings": arrays["ceilings"] * 0.98})
+    assert "not checked: ceilings.csv\n" in said
+    path = bounded / "ceilings.safetensors"
+    assert "40 ceilings" in told("verify", path, npz)
+    assert "proven by: {'odds': 40}" in check(bounded)
+    texts, arrays = container.read(path)
+    container.write(path, texts, arrays | {"ceilings": arrays["ceilings"] * 0.98})
     refused(r"does not prove the ceiling 0", "verify", bounded, npz)
 
 
@@ -53,7 +46,7 @@ def test_other_feature_sets_pass_the_checker_too(features, npz, check, tmp_path,
     said = told("verify", part, npz)
     assert "2 ceilings" in said
     assert "of a layer of 40 classes" in said
-    assert "proven: 12" in check(out, "--sample", "12")
+    assert "proven by: {'odds': 12}" in check(out, "--sample", "12")
 
 
 def test_the_library_says_what_the_command_says(npz, layer, told):

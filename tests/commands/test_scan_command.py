@@ -30,10 +30,10 @@ def test_scan_writes_verdicts_summary_and_evidence(npz, tmp_path, told):
     assert summary["counts"]["unargmaxable"] == len(lost) > 0
     assert summary["feature_set"] == "|x| <= 100"
     with np.load(npz) as file:
-        assert Scan.load(out / "evidence.npz", SoftmaxLayer(file["W"], file["b"])).verify()
+        assert Scan.load(out / "evidence.safetensors", SoftmaxLayer(file["W"], file["b"])).verify()
     assert (out / "card.html").read_text().startswith("<!doctype html>")
     assert f"never an output: {' '.join(lost.token[:20])}" in said
-    assert list((out / "blocks").glob("*.npz"))
+    assert list((out / "blocks").glob("*.safetensors"))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_norm_that_changes_no_verdict_is_told(tmp_path, gain, bias, changes_no
     lost = []
     for features in ("auto", "unbounded"):
         said = told("scan", "m.npz", "--features", features, "--out", features)
-        lost.append(read_verdicts(tmp_path / features / "verdicts.csv")["verdict"].tolist())
+        lost.append(read_verdicts(tmp_path / features)["verdict"].tolist())
         assert ("change no verdict" in said) == (changes_none and features == "auto")
     assert (lost[0] == lost[1]) >= changes_none
 

@@ -395,7 +395,7 @@ def test_any_failure_is_one_printable_sentence(capsys, error, code):
     ("work", "given", "code", "said"),
     [
         (parse_classes, ("x", 3), boundary.REFUSED, "softgeom: --classes 'x'"),
-        (evidence_file.read_fractions, (["none"], 1), boundary.FAULT, "softgeom: ValueError: not"),
+        (evidence_file.read_fractions, (["none"],), boundary.FAULT, "softgeom: ValueError: not"),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import tempfile
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 from softgeom.bottleneck.ceilings.bound import Certifier
-from softgeom.bottleneck.certifying.folder import verify_folder
+from softgeom.bottleneck.certifying.folder import EVIDENCE, verify_folder
 from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
 from softgeom.checkpoints.labels import LabelsError, read_labels
@@ -28,7 +27,7 @@ const { choices } = await m.answers.open({ file });
 const choice = { weight: choices[0].name, bias: choices[0].biases.likely, transposed: choices[0].transposed };
 const found = await m.answers.scan({ choice, set: argument.set, labels: null, file: file.name });
 const coded = async (ask) => btoa(Array.from((await m.answers[ask]()).bytes, (byte) => String.fromCharCode(byte)).join(""));
-return { ...found, folder: await coded("folder"), layer: await coded("layerFile") };
+return { ...found, proofs: await coded("proofs"), layer: await coded("layerFile") };
 """
 OPEN = """
 const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);
@@ -45,17 +44,17 @@ try {
 
 @pytest.fixture
 def dropped(javascript, tmp_path):
-    """`dropped(content, name, features)`: what the page finds in that file; its folder lies in
-    tmp_path / "scan" and the layer that it checked in tmp_path / "layer.npz".
+    """`dropped(content, name, features)`: what the page finds in that file; its proofs lie in
+    tmp_path, and the layer that they are about.
     """
 
     def dropped_(content: bytes, name: str, features: FeatureSet) -> dict:
         coded = base64.b64encode(content).decode()
         argument = {"bytes": coded, "name": name, "set": stated(features)}
         found = javascript("scan_worker", SCAN, argument)
-        (tmp_path / "layer.npz").write_bytes(base64.b64decode(found.pop("layer")))
-        with zipfile.ZipFile(io.BytesIO(base64.b64decode(found.pop("folder")))) as archive:
-            archive.extractall(tmp_path)
+        for name in ("proofs", "layer"):
+            (tmp_path / name).write_bytes(base64.b64decode(found.pop(name)))
+        (tmp_path / "proofs").rename(tmp_path / EVIDENCE)
         return found
 
     return dropped_
@@ -71,11 +70,11 @@ def undecided(dropped, tool, tmp_path):
         ellipsoid = isinstance(features, Ellipsoid)
         norm = {"gain": features.gain, "shift": features.bias} if ellipsoid else {}
         found = dropped(npz(layer, **norm), "head.npz", features)
-        report = verify_folder(tmp_path / "scan", layer)
+        report = verify_folder(tmp_path, layer)
         left = found["counts"]["undecided"]
         assert report.features == features.describe()
         assert (report.counts["undecided"], report.scanned) == (0, layer.classes - left)
-        tool("check_evidence", tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
+        tool("check_proofs", tmp_path / EVIDENCE, tmp_path / "layer")
         ours = {f.index: f.evidence.verdict for f in scan(layer, features=features).findings}
         theirs = dict.fromkeys(ours, "argmaxable")
         theirs |= {row["t"]: row["verdict"] for row in found["lost"]}
@@ -346,7 +345,7 @@ def test_files_are_read_as_the_library_reads_them(dropped, tmp_path, name):
     found = dropped(path.read_bytes(), name, Box(100.0))
     layer = load_head(path).layer
     np.testing.assert_array_equal(layer.W, W)
-    assert verify_folder(tmp_path / "scan", layer).scanned + found["counts"]["undecided"] == 12
+    assert verify_folder(tmp_path, layer).scanned + found["counts"]["undecided"] == 12
 
 
 INFINITE, HUGE = np.array([1, 2, np.inf, 4], "<f4").tobytes(), np.array([1e300, 1]).tobytes()
@@ -377,9 +376,14 @@ def test_floats_are_written_as_python_writes_them(javascript):
     edges = "0 -0.0 1 100 0.1 -0.2785 1e-4 9.9e-5 1e15 1e16 1.5e300 5e-324 123456789.125"
     values = [2.0**-1022, *map(float, edges.split())]
     values += (np.random.default_rng(0).normal(size=50) * 10.0 ** np.arange(-25, 25)).tolist()
-    body = "return argument.map((x) => [m.pythonFloat(Number(x)), m.hexFloat(Number(x))]);"
-    written = javascript("scan_archive", body, [repr(value) for value in values])
-    assert written == [[repr(value), value.hex()] for value in values]
+    body = "return argument.map((x) => m.hexFloat(Number(x)));"
+    written = javascript("scan_proofs", body, [repr(value) for value in values])
+    assert written == [value.hex() for value in values]
+
+
+def test_texts_are_written_as_python_writes_them(javascript):
+    texts = ["é", "\x7f", "\x1b[31m", "𝕏", '"\\', "\n\t\b", "\u2028", ""]
+    assert javascript("scan_proofs", "return m.pythonJson(argument);", texts) == json.dumps(texts)
 
 
 def test_bounds_leave_alone_what_rounding_may_have_made(javascript):
@@ -432,14 +436,14 @@ def test_its_bounds_accept_no_forgery(javascript, repository, monkeypatch):
                 for claim in judge.Evidence.read(content).claims():
                     if claim["kinds"] in (0, 1, 2) and sendable(claim, file.layer):
                         claims.setdefault(repr(claim), (claim, forgery is None))
-        features = FeatureSet.from_json(file.evidence.head["features"])
+        features = FeatureSet.from_json(file.evidence.sets[0])
         numbers = stated(features)
         if isinstance(features, Ellipsoid):
             numbers |= {"kind": "ellipsoid", "radius": features.radius}
             numbers |= {"gain": features.gain.tolist(), "shift": features.bias.tolist()}
         case = {"W": file.layer.W.astype(float).ravel().tolist(), "d": file.layer.dimension}
         case |= {"b": None if file.layer.b is None else file.layer.b.astype(float).tolist()}
-        keys = ("classes", "point", "proof")
+        keys = ("order", "point", "proof")
         sent = [{key: one[key] for key in keys if key in one} for one, _ in claims.values()]
         cases.append({**case, "set": numbers, "claims": sent})
         asked.append((judge.Judge(file.layer, features.to_json()), claims.values()))
@@ -457,7 +461,12 @@ def test_its_bounds_accept_no_forgery(javascript, repository, monkeypatch):
 
 def sendable(claim: dict, layer: SoftmaxLayer) -> bool:
     """Whether a claim is about classes of the layer, in finite numbers."""
-    named = [claim["classes"], *(b for _, b, _ in claim.get("proof", ()))]
+    if [len(block) for block in claim["order"]] != [1] or claim["sets"]:
+        return False
+    t, proof = claim["order"][0][0], claim.get("proof", ())
+    if any(a != t for a, _, _ in proof):  # the page knows no other comparisons
+        return False
+    named = [t, *(b for _, b, _ in proof)]
     numbers = [*claim.get("point", ()), *(w for *_, w in claim.get("proof", ()))]
     inside = all(type(t) is int and 0 <= t < layer.classes for t in named)
     return inside and bool(np.isfinite(numbers).all())
@@ -474,7 +483,7 @@ return argument.cases.map(({ W, b, d, set, claims }) => {
     if (/are beyond 2\\^40 or below 2\\^-40/.test(error.message)) return "refused";
     throw error;
   }
-  return claims.map(({ classes: t, point, proof }) => {
+  return claims.map(({ order: [[t]], point, proof }) => {
     let bound;
     if (point) {
       const z = Float64Array.from(point, (x) => x * layer.unit);

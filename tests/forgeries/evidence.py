@@ -1,97 +1,108 @@
-"""Evidence files as a forger holds them: any byte can be changed, and what is left is written
+"""Files of proofs as a forger holds them: any number can be changed, and what is left is written
 again as the format demands (docs/certificates.md). Reads and writes without softgeom's code.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-POINTS, PROOFS, TWIN, UNDECIDED = (0, 1, 5), (2, 6), 3, 4
-COLUMNS = {"kinds": "|i1", "steps": "<i8", "margins": "<f8"}
-SCAN = {"classes": "<i8", "radii": "<f8"}
+POINTS, PROOFS, TWIN, UNDECIDED, ODDS = (0, 1, 5), (2, 6), 3, 4, 7
+CODES = {"<f8": "F64", "<i8": "I64", "<f4": "F32", "|i1": "I8", "|u1": "U8", "<i4": "I32"}
+CODES |= {"<u8": "U64", ">f8": "F64", ">i8": "I64"}
+DTYPES = {"F64": "<f8", "I64": "<i8", "F32": "<f4", "I8": "|i1", "U8": "|u1"}
+LISTS = ("fractions", "methods", "reasons", "tokens")
+COLUMNS = {"sets": "<i8", "rest": "|i1", "kinds": "|i1", "steps": "<i8"}
+COLUMNS |= {"margins": "<f8", "radii": "<f8"}
 
 
 @dataclass
 class Evidence:
-    """The head and the arrays of a file; `last` sees the bytes of the members before they are
-    packed, `packed` those of the file.
+    """Texts, feature sets, arrays and lists of texts; ``header`` sees what the header says before
+    it is written, ``packed`` the bytes of the file.
     """
 
-    head: dict[str, Any]
+    texts: dict[str, Any]
+    sets: Any
     arrays: dict[str, Any]
-    last: list[Callable[[dict[str, bytes]], Any]] = field(default_factory=list)
+    lists: dict[str, Any]
+    header: list[Callable[[dict[str, Any]], Any]] = field(default_factory=list)
     packed: list[Callable[[bytes], bytes]] = field(default_factory=list)
-    text: str | None = None  # of the head, instead of canonical JSON
 
     @classmethod
     def read(cls, content: bytes) -> Evidence:
         """What an honest file holds."""
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {name: file[name].copy() for name in file.files}
-        return cls(json.loads(str(arrays.pop("head"))), arrays)
+        length = int.from_bytes(content[:8], "little")
+        header, body = json.loads(content[8 : 8 + length]), content[8 + length :]
+        texts, arrays = header.pop("__metadata__"), {}
+        for name, said in header.items():
+            start, end = said["data_offsets"]
+            values = np.frombuffer(body[start:end], DTYPES[said["dtype"]])
+            arrays[name] = values.reshape(said["shape"]).copy()
+        lists = {name: json.loads(arrays.pop(name).tobytes()) for name in LISTS}
+        return cls(texts, json.loads(texts.pop("features")), arrays, lists)
 
     def bytes(self) -> bytes:
         """The file."""
-        text = json.dumps(self.head, sort_keys=True) if self.text is None else self.text
-        members = {}
-        for name, values in {"head": np.array(text), **self.arrays}.items():
-            with io.BytesIO() as stream:
-                np.lib.format.write_array(stream, np.asarray(values), (1, 0), allow_pickle=True)
-                members[f"{name}.npy"] = stream.getvalue()
-        for edit in self.last:
-            edit(members)
-        with io.BytesIO() as stream:
-            with zipfile.ZipFile(stream, "w") as archive:
-                for name, content in members.items():
-                    archive.writestr(name, content)
-            content = stream.getvalue()
+        arrays = dict(self.arrays)
+        for name, texts in self.lists.items():
+            written = texts if isinstance(texts, bytes) else json.dumps(texts).encode()
+            arrays[name] = np.frombuffer(written, np.uint8)
+        sets = json.dumps(self.sets, sort_keys=True)
+        said: dict[str, Any] = {"__metadata__": {"features": sets} | self.texts}
+        place, body = 0, b""
+        for name in sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)):
+            content = np.ascontiguousarray(arrays[name]).tobytes()
+            said[name] = {"dtype": CODES[arrays[name].dtype.str], "shape": [*arrays[name].shape]}
+            said[name]["data_offsets"] = [place, place + len(content)]
+            place, body = place + len(content), body + content
+        for edit in self.header:
+            edit(said)
+        text = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+        found = framed(text) + body
         for change in self.packed:
-            content = change(content)
-        return content
+            found = change(found)
+        return found
 
     @property
-    def scan(self) -> bool:
-        """Whether it is about classes, not orders."""
-        return bool(self.head["holds"] == "scan")
+    def holds(self) -> str:
+        """scan, answers, experts or ceilings."""
+        return str(self.texts["holds"])
 
     def claims(self) -> list[dict[str, Any]]:
         """One dict a claim; an error for files whose columns do not fit."""
-        arrays, head = self.arrays, self.head
-        rows = {name: iter(values.tolist()) for name, values in arrays.items()}
-        texts = {name: iter(head[f"exact_{name}"]) for name in ("points", "weights")}
-        reasons, found = iter(head["reasons"]), []
-        for n, kind in enumerate(arrays["kinds"].tolist()):
-            claim = {"kinds": kind, "methods": head["methods"][n]}
-            claim |= {name: arrays[name].tolist()[n] for name in COLUMNS if name != "kinds"}
-            if self.scan:
-                claim |= {name: arrays[name].tolist()[n] for name in SCAN}
-                claim |= {"order": [[claim["classes"]]], "rest": 1}
-            else:
-                sizes = [next(rows["sizes"]) for _ in range(next(rows["blocks"]))]
-                claim["order"] = [[next(rows["named"]) for _ in range(size)] for size in sizes]
-                claim["rest"] = next(rows["rest"])
+        rows = {name: iter(values.tolist()) for name, values in self.arrays.items()}
+        texts = {name: iter(values) for name, values in self.lists.items()}
+        wide, found = self.arrays["points64"].tolist(), []
+        d = self.arrays["points64"].shape[1]
+        for _ in range(len(self.arrays["kinds"])):
+            claim = {name: next(rows[name]) for name in COLUMNS}
+            claim["methods"], kind = next(texts["methods"]), claim["kinds"]
+            sizes = [next(rows["sizes"]) for _ in range(next(rows["blocks"]))]
+            claim["order"] = [[next(rows["named"]) for _ in range(size)] for size in sizes]
             if kind in POINTS:
-                claim["point"] = next(
-                    {0: rows["points32"], 1: rows["points64"]}.get(kind, texts["points"])
+                claim["point"] = (
+                    next(rows["points32"])
+                    if kind == 0
+                    else wide[next(rows["at"])]
+                    if kind == 1
+                    else [next(texts["fractions"]) for _ in range(d)]
                 )
-            elif kind in PROOFS:
-                size = next(rows["counts"])
-                behind = [next(rows["below"]) for _ in range(size)]
-                ahead = [claim["classes"] if self.scan else next(rows["above"]) for _ in behind]
-                exact = next(texts["weights"]) if kind == 6 else None
-                weights = exact or [next(rows["weights"]) for _ in behind]
-                claim["proof"] = [list(row) for row in zip(ahead, behind, weights, strict=True)]
-            elif kind == TWIN:
-                claim["twin"] = next(rows["twins"])
+            elif kind == ODDS:
+                claim |= {name: next(rows[name]) for name in ("at", "ceilings", "reached")}
+            elif kind == UNDECIDED:
+                claim["reason"] = next(texts["reasons"])
             else:
-                claim["reason"] = next(reasons)
+                size = next(rows["counts"])
+                pairs = [[next(rows[name]) for _ in range(size)] for name in ("above", "below")]
+                weights = {2: rows["weights"], 6: texts["fractions"]}
+                shares = [next(weights[kind]) if kind != TWIN else None for _ in range(size)]
+                claim["proof"] = [list(row) for row in zip(*pairs, shares, strict=True)]
             found.append(claim)
         return found
 
@@ -102,33 +113,49 @@ class Evidence:
         def of(*kinds: int) -> list[dict[str, Any]]:
             return [claim for claim in claims if claim["kinds"] in kinds]
 
-        proofs = of(*PROOFS)
-        columns = COLUMNS | (SCAN if self.scan else {"rest": "|i1"})
-        arrays = {name: ([c[name] for c in claims], dtype) for name, dtype in columns.items()}
+        blocks = [block for c in claims for block in c["order"]]
+        pairs = [row for c in of(*PROOFS, TWIN) for row in c["proof"]]
+        arrays = {name: ([c[name] for c in claims], dtype) for name, dtype in COLUMNS.items()}
         arrays |= {
+            "blocks": ([len(c["order"]) for c in claims], "<i8"),
+            "sizes": ([len(block) for block in blocks], "<i8"),
+            "named": ([i for block in blocks for i in block], "<i8"),
             "points32": ([c["point"] for c in of(0)], "<f4"),
-            "points64": ([c["point"] for c in of(1)], "<f8"),
-            "counts": ([len(c["proof"]) for c in proofs], "<i8"),
-            "below": ([b for c in proofs for _, b, _ in c["proof"]], "<i8"),
-            "weights": ([w for c in of(2) for *_, w in c["proof"]], "<f8"),
+            "counts": ([len(c["proof"]) for c in of(*PROOFS, TWIN)], "<i8"),
+            "above": ([row[0] for row in pairs], "<i8"),
+            "below": ([row[1] for row in pairs], "<i8"),
+            "weights": ([row[2] for c in of(2) for row in c["proof"]], "<f8"),
         }
-        if self.scan:
-            arrays["twins"] = [c["twin"] for c in of(TWIN)], "<i8"
+        if self.holds == "ceilings":
+            for name, dtype in (("at", "<i8"), ("ceilings", "<f8"), ("reached", "<f8")):
+                arrays[name] = ([c[name] for c in of(ODDS)], dtype)
         else:
-            blocks = [block for c in claims for block in c["order"]]
-            arrays |= {
-                "blocks": ([len(c["order"]) for c in claims], "<i8"),
-                "sizes": ([len(block) for block in blocks], "<i8"),
-                "named": ([i for block in blocks for i in block], "<i8"),
-                "above": ([a for c in proofs for a, _, _ in c["proof"]], "<i8"),
-            }
+            arrays["points64"] = ([c["point"] for c in of(1)], "<f8")
+            arrays["at"] = (range(len(of(1))), "<i8")
         typed = {name: np.array(values, dtype) for name, (values, dtype) in arrays.items()}
-        for name in ("points32", "points64"):
-            typed[name] = typed[name].reshape(-1, d)
-        self.arrays |= typed
-        self.head |= {
+        self.arrays |= {n: v.reshape(-1, d) if "points" in n else v for n, v in typed.items()}
+        exact = [
+            c["point"] if c["kinds"] == 5 else [row[2] for row in c["proof"]] for c in of(5, 6)
+        ]
+        self.lists |= {
             "methods": [c["methods"] for c in claims],
             "reasons": [c["reason"] for c in of(UNDECIDED)],
-            "exact_points": [c["point"] for c in of(5)],
-            "exact_weights": [[w for *_, w in c["proof"]] for c in of(6)],
+            "fractions": [text for texts in exact for text in texts],
         }
+
+
+def framed(text: bytes) -> bytes:
+    """Length and header, filled up with blanks."""
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def parted(content: bytes) -> tuple[bytes, bytes]:
+    """The text of the header, and the numbers."""
+    length = int.from_bytes(content[:8], "little")
+    return content[8 : 8 + length].rstrip(b" "), content[8 + length :]
+
+
+def size_of(said: dict[str, Any]) -> int:
+    """Bytes of an array, by the header."""
+    return math.prod(said["shape"]) * np.dtype(DTYPES[said["dtype"]]).itemsize

@@ -14,6 +14,7 @@ import numpy as np
 from evidence import Evidence
 
 from softgeom.bottleneck.asking import ask, ask_experts
+from softgeom.bottleneck.ceilings import ceilings
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.widening import widen
@@ -37,10 +38,10 @@ class Honest:
     layer: SoftmaxLayer
     content: bytes
 
-    @functools.cached_property
+    @property
     def holds(self) -> str:
-        """A scan, answers, or experts."""
-        return str(self.evidence.head["holds"])
+        """A scan, answers, experts or ceilings."""
+        return self.evidence.holds
 
     @property
     def evidence(self) -> Evidence:
@@ -61,8 +62,8 @@ def layer(*, bias: bool, dtype: str = "f4") -> SoftmaxLayer:
 def saved(found: object) -> bytes:
     """The file of a scan, of answers, or of ceilings."""
     with tempfile.TemporaryDirectory() as folder:
-        found.save(Path(folder) / "evidence.npz")  # type: ignore[attr-defined]
-        return (Path(folder) / "evidence.npz").read_bytes()
+        found.save(Path(folder) / "proofs")  # type: ignore[attr-defined]
+        return (Path(folder) / "proofs").read_bytes()
 
 
 def as_fractions(evidence: Evidence) -> None:
@@ -138,4 +139,15 @@ def files() -> dict[str, Honest]:
     router = SoftmaxLayer(np.vstack([[[0, 0]], RING, RING * 0.875]))
     found["experts"] = Honest(router, saved(ask_experts(router, 2, features=Box(1.0))))
     found["experts, one"] = Honest(router, saved(ask_experts(router, 1, features=Ball(1.0))))
+    with np.errstate(all="ignore"):
+        for name, features in SETS.items():
+            content = saved(ceilings(box.layer, features=features))
+            found[f"ceilings, {name}"] = Honest(box.layer, content)
+        # each class is as probable as the others; sums over biases overflow; logits far apart
+        for name, one in (
+            ("level", SoftmaxLayer(np.ones((3, 2)))),
+            ("beyond", SoftmaxLayer(np.zeros((100, 2)), np.full(100, 0.8e308))),
+            ("least", SoftmaxLayer([[1.0], [-1.0], [0.5]], [0.0, -600.0, -1000.0])),
+        ):
+            found[f"ceilings, {name}"] = Honest(one, saved(ceilings(one, features=Box(1.0))))
     return found

@@ -9,7 +9,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from evidence import POINTS, PROOFS, TWIN, Evidence
+from evidence import ODDS, POINTS, PROOFS, TWIN, Evidence
 
 from softgeom.layer import SoftmaxLayer
 
@@ -81,8 +81,9 @@ class Judge:
         if claim["kinds"] in PROOFS:
             return claim["margins"] <= 0 and self._loses(claim)
         if claim["kinds"] == TWIN:
-            t = claim["classes"]
-            return claim["margins"] == 0 and claim["twin"] != t and self._equal(t, claim["twin"])
+            (t, twin, _), *more = claim["proof"]
+            own = [[t]] == claim["order"] and t != twin and not more
+            return own and claim["margins"] == 0 and self._equal(t, twin)
         return True
 
     def _equal(self, a: int, b: int) -> bool:
@@ -95,6 +96,7 @@ class Judge:
         if not self.contains(z) or not (margin > 0 if small else 0 < claim["margins"] <= margin):
             return False
         radius = claim.get("radii", 0.0)
+        radius = 0.0 if math.isnan(radius) else radius
         lengths = {
             (a, b): sum((p - q) ** 2 for p, q in zip(self.rows[a], self.rows[b], strict=True))
             for a, b in self.demanded(claim)
@@ -162,32 +164,47 @@ def _vanishing(rows: list[Row]) -> Fraction | None:
     return sum((w * row[1] for w, row in zip(weights, rows, strict=True)), Fraction(0))
 
 
-def falsehoods(evidence: Evidence, layer: SoftmaxLayer) -> list[str]:
+def falsehoods(evidence: Evidence, layer: SoftmaxLayer, honest: Evidence) -> list[str]:
     """What a file says and is not so."""
-    judge, claims = Judge(layer, evidence.head["features"]), evidence.claims()
-    wrong = [str(claim)[:200] for claim in claims if not judge.is_true(claim)]
-    if evidence.scan:
-        classes = [claim["classes"] for claim in claims]
-        wrong += [f"classes {classes}"] * (len(set(classes)) < len(classes))
-    if evidence.head["holds"] == "experts":
-        columns = (
-            evidence.arrays[f"expert{name}"].tolist() for name in ("s", "_verdicts", "_counts")
-        )
-        rest = iter(claims)
-        for expert, verdict, count in zip(*columns, strict=True):
-            group = list(itertools.islice(rest, count))
-            if not _follows(judge, evidence.head["k"], expert, verdict, group):
-                wrong.append(f"expert {expert} is {verdict}")
+    claims = evidence.claims()
+    if evidence.holds == "ceilings":
+        return _false_ceilings(claims, honest)
+    judges = [Judge(layer, features) for features in evidence.sets]
+    wrong = [str(claim)[:200] for claim in claims if not judges[claim["sets"]].is_true(claim)]
+    if evidence.holds == "scan":
+        names = [(claim["sets"], *claim["order"]) for claim in claims]
+        wrong += [f"classes {names}"] * (sorted(names) != names)
+        wrong += ["not a class"] * any(len(c["order"]) != 1 or c["rest"] != 1 for c in claims)
+    if evidence.holds == "experts":
+        k = int(evidence.texts["k"])
+        for expert, some in itertools.groupby(claims, key=lambda claim: claim["order"][0][0]):
+            if not _follows(judges[0], k, expert, list(some)):
+                wrong.append(f"expert {expert}")
     return wrong
 
 
-def _follows(judge: Judge, k: int, expert: int, verdict: int, group: list[dict[str, Any]]) -> bool:
-    others = [i for i in range(len(judge.rows)) if i != expert]
-    if verdict == 0:
+def _false_ceilings(claims: list[dict[str, Any]], honest: Evidence) -> list[str]:
+    """Ceilings below what a class certainly reaches, or more reached than its ceiling; each is
+    within three per cent of the truth in the honest file over the same set.
+    """
+    known = {claim["order"][0][0]: claim for claim in honest.claims()}
+    return [
+        str(claim)
+        for claim in claims
+        if claim["kinds"] != ODDS
+        or claim["ceilings"] < known[claim["order"][0][0]]["reached"] * (1 - 1e-9)
+        or claim["reached"] > known[claim["order"][0][0]]["ceilings"] * (1 + 1e-9)
+    ]
+
+
+def _follows(judge: Judge, k: int, expert: int, group: list[dict[str, Any]]) -> bool:
+    others, kinds = [i for i in range(len(judge.rows)) if i != expert], [c["kinds"] for c in group]
+    if 4 in kinds:
+        return not {*kinds} & {*POINTS}
+    if {*kinds} & {*POINTS}:
         z = judge.point(group[0])
-        return judge.contains(z) and sum(judge._at(z, i, expert) >= 0 for i in others) < k
-    if verdict == 1:
-        blocking = [set(claim["order"][1]) for claim in group if claim["order"][0] == [expert]]
-        choices = itertools.combinations(others, min(k - 1, len(others)))
-        return all(any(p.isdisjoint(ahead) for p in blocking) for ahead in choices)
-    return True
+        ahead = sum(judge._at(z, i, expert) >= 0 for i in others)
+        return len(group) == 1 and judge.contains(z) and ahead < k
+    blocking = [set(claim["order"][1]) for claim in group if claim["order"][0] == [expert]]
+    choices = itertools.combinations(others, min(k - 1, len(others)))
+    return all(any(p.isdisjoint(ahead) for p in blocking) for ahead in choices)

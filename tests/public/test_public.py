@@ -160,7 +160,7 @@ def test_functions_and_commands_write_and_read_the_same(tmp_path, monkeypatch, c
     np.savez("m.npz", W=W, tokens=list("abcd"))
     found = sg.scan("m.npz", out="here", exact=["d"])
     assert main(["scan", "m.npz", "--out", "there", "--exact", "d", "--quiet"]) == 0
-    for name in ("verdicts.csv", "evidence.npz"):
+    for name in ("verdicts.csv", "evidence.safetensors"):
         assert Path("here", name).read_bytes() == Path("there", name).read_bytes()
     assert sg.verify("here", "m.npz").table.equals(found.table)
     assert sg.diff("here", found)["lost in both"] == ["d"]

@@ -6,17 +6,17 @@ import functools
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from softgeom.arrays import Ints
-from softgeom.bottleneck.certifying.evidence_file import FORMAT, load_findings
+from softgeom.bottleneck.certifying.evidence_file import FORMAT, load_parts
 from softgeom.bottleneck.certifying.kernel import verify_findings
 from softgeom.bottleneck.certifying.verdict import Finding
-from softgeom.layer import FeatureSet, SoftmaxLayer, fingerprint_of
+from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.writing import set_aside
 
 logger = logging.getLogger("softgeom")
@@ -36,24 +36,24 @@ def code() -> str:
 
 
 def block_path(
-    folder: str | Path, layer: Mapping[str, Any], options: str, features: FeatureSet, classes: Ints
+    folder: str | Path, layer: str, options: str, features: FeatureSet, classes: Ints
 ) -> Path:
-    """The file of a block, named by layer, options, features, classes and code."""
-    key = [fingerprint_of(layer), options, features.to_json(), FORMAT, code()]
+    """The file of a block, named by the layer's fingerprint, options, features, classes, code."""
+    key = [layer, options, features.to_json(), FORMAT, code()]
     digest = hashlib.sha256(json.dumps(key).encode())
     digest.update(np.asarray(classes, dtype="<i8").tobytes())
-    return Path(folder) / f"block-{digest.hexdigest()[:32]}.npz"
+    return Path(folder) / f"block-{digest.hexdigest()[:32]}.safetensors"
 
 
 def load_block(
-    path: Path, layer: SoftmaxLayer, features: FeatureSet, classes: Ints, known: Mapping[str, Any]
+    path: Path, layer: SoftmaxLayer, features: FeatureSet, classes: Ints, known: str
 ) -> list[Finding]:
     """The findings of a finished block, proven again, in the order of its classes (n,). ValueError
     if the file is damaged or was edited, or is about something else.
     """
-    stored, findings = load_findings(path, layer, known)
+    (stored, findings), *more = load_parts(path, layer, known)
     by_class = {f.index: f for f in findings}
-    if stored != features or set(by_class) != set(classes.tolist()):
+    if more or stored != features or set(by_class) != set(classes.tolist()):
         raise ValueError(f"{path} is about other classes or another feature set.")
     verify_findings(layer, features, findings)
     return [by_class[t] for t in classes.tolist()]

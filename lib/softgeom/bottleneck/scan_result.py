@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from softgeom.bottleneck.ceilings.bound import Certifier
-from softgeom.bottleneck.certifying.evidence_file import load_parts, save_findings
+from softgeom.bottleneck.certifying.evidence_file import load_parts, save_parts
 from softgeom.bottleneck.certifying.kernel import certify_evidence, verify_parts
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Finding, Twin
 from softgeom.bottleneck.proving.lp import chebyshev_radius
@@ -241,8 +241,8 @@ class Scan:
         return replace(found, evidence=captors, margin=bound)
 
     def save(self, path: str | Path) -> None:
-        """Write verdicts and evidence to one ``.npz``, with the layer's fingerprint."""
-        save_findings(path, self.layer, self.features, self.findings, wider=self._parts)
+        """Write verdicts and evidence to one file, with the layer's fingerprint."""
+        save_parts(path, self.layer, [(self.features, self.findings), *self._parts])
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Scan:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.blocks import block_path, finished, load_block
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.evidence_file import save_findings
+from softgeom.bottleneck.certifying.evidence_file import save_parts
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.partial import (
     ASKED,
@@ -54,7 +54,7 @@ from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import ROUNDS, Candidates, climb, far_points
 from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.bottleneck.searching.twins import find_twins
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer, identity
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, fingerprint
 from softgeom.parallel import Backend, one_cluster, run_blocks
 from softgeom.rounding import demand_standard_model
 from softgeom.threads import one_thread
@@ -136,7 +136,7 @@ def scan(
     # a worker may stand in another folder
     checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
     units = in_units(layer, features)
-    key = None if checkpoint is None else identity(units.layer)
+    key = None if checkpoint is None else fingerprint(units.layer)
     twins = find_twins(units.layer, units.features)
     partly, left_out = verdicts_only and len(chosen) >= ASKED, tuple(sorted(without))
     how: Any = (seed, checkpoint, key, device, partly, left_out)
@@ -171,7 +171,7 @@ class _Task:
     dominated: dict[int, int]
     seed: int
     checkpoint: str | Path | None
-    key: dict[str, Any] | None  # identity of the layer, computed once
+    key: str | None  # fingerprint of the layer, computed once
     device_name: str | None
     verdicts_only: bool
     without: tuple[str, ...]
@@ -223,7 +223,7 @@ def _kept(
         block_path(folder, key, options, task.features, classes),
         lambda path: load_block(path, *known, classes, key),
         work,
-        lambda path, found: save_findings(path, *known, found, key),
+        lambda path, found: save_parts(path, task.layer, [(task.features, found)], key),
     )
 
 

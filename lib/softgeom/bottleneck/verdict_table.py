@@ -12,23 +12,26 @@ and takes no word for a missing value.
 from __future__ import annotations
 
 import csv
-import importlib.util
+import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.certifying.verdict import Finding
+from softgeom.bottleneck.certifying.evidence_file import PAIRS, POINTS, TWIN, read_columns
+from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.writing import whole
 
 VERDICTS = ("argmaxable", "tied", "unargmaxable", "undecided")
+EVIDENCE = "evidence.safetensors"  # in the folder of a scan
 
 # controls, invisible formats, surrogates, line and paragraph separators
 _CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -111,20 +114,20 @@ def count_verdicts(found: Iterable[Any], verdicts: Iterable[str] = VERDICTS) -> 
 
 
 def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
-    """Write ``Scan.table``; with pyarrow, ``.parquet`` with the raw tokens beside it."""
-    path = Path(path)
+    """Write ``Scan.table`` as text."""
     tokens = [escape_token(token) for token in table["token"]]
     escaped = table.assign(token=pd.Series(tokens, index=table.index, dtype=object))
     with whole(path) as fresh:
         escaped.to_csv(fresh, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    encodable = not any(0xD800 <= ord(c) <= 0xDFFF for token in table["token"] for c in token)
-    if importlib.util.find_spec("pyarrow") is not None and encodable:
-        with whole(path.with_suffix(".parquet")) as fresh:
-            table.to_parquet(fresh, index=False)
 
 
 def read_verdicts(path: str | Path) -> pd.DataFrame:
-    """The table that `write_verdicts` was given, token for token; ValueError if it is another."""
+    """``Scan.table`` of a folder or of its evidence, which is not proven again here; of a `.csv`
+    the table that `write_verdicts` was given, token for token. ValueError if there is none.
+    """
+    path = Path(path)
+    if path.is_dir() or path.name == EVIDENCE:
+        return _stored_table(path / EVIDENCE if path.is_dir() else path)
     try:
         missing: Any = {"margin": [""], "radius": [""]}
         texts: Any = {"token": str, "holds": str}
@@ -135,6 +138,30 @@ def read_verdicts(path: str | Path) -> pd.DataFrame:
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a table of verdicts ({error}).") from error
     return table
+
+
+def _stored_table(path: Path) -> pd.DataFrame:
+    """The table of a file of proofs, with the names that it holds."""
+    texts, arrays = read_columns(path)
+    try:
+        sets = [FeatureSet.from_json(one) for one in json.loads(texts["features"])]
+        methods, tokens = (json.loads(bytes(arrays[name])) for name in ("methods", "tokens"))
+        columns = (arrays[name].tolist() for name in ("named", "steps", "margins", "radii"))
+        parts: list[list[Finding]] = [[] for _ in sets]
+        kinds = arrays["kinds"].tolist()
+        for n, kind, method, t, *rest in zip(arrays["sets"], kinds, methods, *columns, strict=True):
+            evidence = _OF_KIND.get(kind, Unknown(np.inf, ""))
+            parts[int(n)].append(Finding(t, evidence, method, *rest))
+        name = (lambda t: tokens[t]) if tokens else str
+        layer: Any = SimpleNamespace(token=name)
+        return verdict_table(layer, sets[0], parts[0], zip(sets[1:], parts[1:], strict=True))
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"{path} is not a whole file of proofs ({error}).") from None
+
+
+# what a table needs to know of a piece of evidence
+_LOST, _WON = Captors(np.zeros(0, np.intp), np.zeros(0)), Witness(np.zeros(0))
+_OF_KIND = dict.fromkeys(PAIRS, _LOST) | dict.fromkeys(POINTS, _WON) | {TWIN: Twin(0)}
 
 
 def _plain(text: str) -> str:

@@ -70,7 +70,7 @@ def what_it_is(path: Path) -> str | None:
 
 def is_result(folder: Path) -> bool:
     """Whether a scan wrote into this folder."""
-    return (folder / "evidence.npz").is_file()
+    return (folder / "evidence.safetensors").is_file()
 
 
 def _archive(path: Path) -> str | None:

@@ -1,31 +1,31 @@
-"""Answers in a folder, the evidence for the sceptic and a table for people, which `verify_answers`
-reads back against the layer; and in lines for a terminal, the impossible first.
+"""Answers in a folder, the evidence for the sceptic and a table for people; and in lines for a
+terminal, the impossible first.
 
-OUT/answers.npz     orders, evidence, the layer's SHA-256 (docs/certificates_of_answers.md)
-OUT/answers.csv     one row per answer, or per expert, with tokens escaped as in a scan's table
-OUT/card.html       of a scan that asked label by label
-OUT/layer.npz       on request, W and b as tools/check_evidence.py reads them
+OUT/answers.safetensors   orders, evidence, the layer's SHA-256 (docs/certificates.md)
+OUT/answers.csv           one row per answer, or per expert, with tokens escaped; a copy for people
+OUT/card.html             of a scan that asked label by label
+OUT/layer.safetensors     on request, W and b as tools/check_proofs.py reads them
 """
 
 from __future__ import annotations
 
 import csv
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from softgeom.bottleneck.asking import Answer, Answers, BlockingSet, Comparisons, Router
 from softgeom.bottleneck.asking.label_sets import with_threshold
-from softgeom.bottleneck.certifying.evidence_file import read_head
-from softgeom.bottleneck.certifying.folder import CARD, SUMMARY
+from softgeom.bottleneck.certifying import container
+from softgeom.bottleneck.certifying.evidence_file import read_header
+from softgeom.bottleneck.certifying.folder import CARD
 from softgeom.bottleneck.certifying.verdict import Unknown, Witness
 from softgeom.bottleneck.verdict_table import at_least, escape_token
-from softgeom.commands.results import check_table, named_folder
-from softgeom.layer import SoftmaxLayer, identity
-from softgeom.writing import whole, write_text
+from softgeom.commands.results import named_folder
+from softgeom.layer import SoftmaxLayer, fingerprint
+from softgeom.writing import write_text
 
-ANSWERS, TABLE, LAYER = "answers.npz", "answers.csv", "layer.npz"
+ANSWERS, TABLE, LAYER = "answers.safetensors", "answers.csv", "layer.safetensors"
 _SHOWN = 20  # answers on the terminal; answers.csv has them all
 _PARTS = 4  # comparisons of a proof that are named
 
@@ -46,53 +46,40 @@ def write_answers(folder: Path, found: Answers | Router, *, with_layer: bool) ->
     write_text(folder / TABLE, _table(found))
     (folder / CARD).unlink(missing_ok=True)  # it could be another question's
     if with_layer:
-        arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
-        with whole(folder / LAYER) as fresh, fresh.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+        write_layer(folder / LAYER, found.layer)
     else:
         (folder / LAYER).unlink(missing_ok=True)  # it could be another question's
     found.save(folder / ANSWERS)
 
 
-def verify_answers(folder: Path, layer: SoftmaxLayer) -> Answers | Router:
-    """The answers, each of them checked, and the table against the evidence. ValueError: what is
-    wrong, and where.
+def write_layer(path: Path, layer: SoftmaxLayer) -> None:
+    """W and b as safetensors."""
+    container.write(path, {}, {"W": layer.W} | ({} if layer.b is None else {"b": layer.b}))
+
+
+def verify_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:
+    """The answers of a file, each of them proven again, and the layer beside it, if there is one.
+    ValueError: what is wrong, and where.
     """
-    if (folder / SUMMARY).exists():
-        raise ValueError(f"{folder} holds a scan and answers: keep them in folders of their own.")
-    found = read_answers(folder / ANSWERS, layer)
+    found = read_answers(path, layer)
     found.verify()
-    _check_layer(folder / LAYER, found.layer)
-    check_table(folder / TABLE, _table(found))
+    if (path := path.with_name(LAYER)).exists():
+        try:
+            same = fingerprint(SoftmaxLayer(**container.read(path)[1])) == fingerprint(found.layer)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path} is not a layer ({str(error)[:80]}).") from None
+        if not same:
+            raise ValueError(f"{path} holds another layer than the answers are about.")
     return found
-
-
-def _check_layer(path: Path, layer: SoftmaxLayer) -> None:
-    """ValueError unless the layer that was written beside the answers, if any, is theirs."""
-    if not path.exists():
-        return
-    arrays = {"W": layer.W} | ({} if layer.b is None else {"b": layer.b})
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > sum(array.nbytes for array in arrays.values()) + 2**16:
-            raise ValueError("it is too long")
-        with np.load(path, allow_pickle=False) as file:
-            stored = SoftmaxLayer(*(file[name] for name in arrays))
-            same = set(file.files) == set(arrays) and identity(stored) == identity(layer)
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, MemoryError) as error:
-        raise ValueError(f"{path} is not a layer ({str(error)[:80]}).") from None
-    if not same:
-        raise ValueError(f"{path} holds another layer than the answers are about.")
 
 
 def read_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:
     """Saved answers of any question to this layer; label sets are about the layer with its
     threshold. ValueError if the file is missing, damaged, or of another layer.
     """
-    head = read_head(path)
+    head = read_header(path)
     both = (layer, with_threshold(layer))
-    held = next((held for held in both if identity(held) == head["layer"]), layer)
+    held = next((held for held in both if fingerprint(held) == head["layer"]), layer)
     return (Router if head["holds"] == "experts" else Answers).load(path, held)
 
 

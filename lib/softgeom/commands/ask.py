@@ -8,9 +8,9 @@
 --on A B                 can exactly these labels of a sigmoid layer be on? (nothing after it: none)
 --experts K              which experts can a router choose among its top K?
 
-OUT/answers.npz     orders and evidence, for ``softgeom verify`` and tools/check_evidence.py
+OUT/answers.safetensors   orders and evidence, for ``softgeom verify`` and tools/check_proofs.py
 OUT/answers.csv     one row per answer
-OUT/layer.npz       the layer as the checker reads it, with --with-layer
+OUT/layer.safetensors   the layer as the checker reads it, with --with-layer
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``softgeom ceiling MODEL [CLASS...]``: how probable can an output ever become, with proof.
 
 OUT/ceilings.csv   one row per class: the proven ceiling (rounded up), what its point reaches (down)
-OUT/ceilings.npz   the points that prove them; ``softgeom verify OUT MODEL`` and
-                   tools/check_ceilings.py re-check them
+OUT/ceilings.safetensors   the points that prove them; ``softgeom verify OUT MODEL`` and
+                   tools/check_proofs.py check them again
 OUT/blocks         points of finished blocks, so that a run that was stopped goes on where it was
 
 ``--from-scan FOLDER`` searches nothing: the captors of a stored scan bound what they hold.
@@ -32,14 +32,14 @@ from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.commands.results import check_table, load_scan, named_folder
-from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.commands.results import load_scan, named_folder
+from softgeom.layer import FeatureSet
 from softgeom.parallel import Backend
 from softgeom.writing import alone, write_text
 
 logger = logging.getLogger("softgeom")
 
-CEILINGS, TABLE = "ceilings.npz", "ceilings.csv"
+CEILINGS, TABLE = "ceilings.safetensors", "ceilings.csv"
 SHOWN = 20  # classes by name
 LEVELS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99)
 
@@ -236,13 +236,6 @@ def write(folder: Path, found: Ceilings) -> None:
     """The table first, the proofs last: a folder with proofs is whole."""
     write_text(folder / TABLE, table(found))
     found.save(folder / CEILINGS)
-
-
-def verify(folder: Path, layer: SoftmaxLayer) -> Ceilings:
-    """Every bound of a folder again, and the table against them; ValueError says what is wrong."""
-    found = Ceilings.load(folder / CEILINGS, layer)
-    check_table(folder / TABLE, table(found))
-    return found
 
 
 def table(found: Ceilings) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from softgeom.bottleneck.certifying.folder import TABLE
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import escape_token, read_verdicts
 from softgeom.commands.boundary import DONE
@@ -41,7 +40,7 @@ def diff_scans(
     a: str | Path | pd.DataFrame | Scan, b: str | Path | pd.DataFrame | Scan
 ) -> dict[str, list[str]]:
     """Tokens by what happened to them between two scans: folders of results, scans or tables.
-    ValueError when a folder holds no table.
+    ValueError when a folder holds no scan.
     """
     return compare(*(_verdicts(each) for each in (a, b)))
 
@@ -49,7 +48,7 @@ def diff_scans(
 def _verdicts(given: str | Path | pd.DataFrame | Scan) -> pd.DataFrame:
     if isinstance(given, pd.DataFrame):
         return given
-    return read_verdicts(_table(Path(given))) if isinstance(given, str | Path) else given.table
+    return read_verdicts(given) if isinstance(given, str | Path) else given.table
 
 
 def compare(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, list[str]]:
@@ -74,10 +73,3 @@ def _lost(table: pd.DataFrame) -> dict[str, bool]:
     for token, verdict in zip(table["token"], table["verdict"], strict=True):
         lost[token] = lost.get(token, True) and verdict == "unargmaxable"
     return lost
-
-
-def _table(folder: Path) -> Path:
-    path = folder / TABLE if folder.is_dir() else folder
-    if not path.is_file():
-        raise ValueError(f"{folder} holds no {TABLE}: scan the model first.")
-    return path

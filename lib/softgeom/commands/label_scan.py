@@ -1,6 +1,6 @@
 """A scan of a model that decides each label by itself, as sigmoids do: can its score exceed 0?
 
-OUT/answers.npz, answers.csv    as of ``softgeom ask``; ``softgeom verify OUT MODEL`` re-checks them
+OUT/answers.safetensors, .csv   as of ``softgeom ask``; ``softgeom verify OUT MODEL`` checks them
 OUT/card.html                   one page to look at
 """
 

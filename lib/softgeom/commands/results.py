@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from softgeom.bottleneck.card import card
-from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, check_text, write_folder
+from softgeom.bottleneck.certifying.evidence_file import read_header
+from softgeom.bottleneck.certifying.folder import EVIDENCE, write_folder
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.checkpoints import Head
-from softgeom.checkpoints.folder import parse_json
 from softgeom.commands.options import facts
 from softgeom.layer import SoftmaxLayer, fingerprint
 from softgeom.writing import alone
@@ -42,33 +42,19 @@ def folder_for(out: str | None, model: str, layer: SoftmaxLayer) -> Path:
         name = f"{model.replace('/', '--')}" if "/" in model and not Path(model).exists() else name
         return _DEFAULT / f"{name}-{key[:8]}"
     folder = named_folder(out, "results")
-    kept = read_summary(folder) if (folder / SUMMARY).is_file() else {}
-    if kept.get("fingerprint", key) != key:
+    kept = read_header(folder / EVIDENCE)["layer"] if (folder / EVIDENCE).is_file() else key
+    if kept != key:
         raise ValueError(
-            f"--out {out} holds the results of another layer ({kept.get('model', '?')}): "
-            "name another folder."
+            f"--out {out} holds the results of another layer ({kept[:16]}): name another folder."
         )
     return folder
 
 
-def read_summary(folder: Path) -> dict[str, Any]:
-    """``summary.json`` of a folder of results; ValueError when it is none."""
-    content = parse_json((folder / SUMMARY).read_bytes(), str(folder / SUMMARY))
-    if not isinstance(content, dict):
-        raise ValueError(f"{folder / SUMMARY} is not a summary of a scan.")
-    return content
-
-
-def check_table(path: Path, expected: str) -> None:
-    """ValueError unless a table of answers is there, as the evidence has it."""
-    if not path.is_file():
-        raise ValueError(f"{path.parent} has no {path.name}: ask again.")
-    check_text(path, expected)
-
-
-def load_scan(folder: Path, layer: SoftmaxLayer, head: Head | None = None) -> Scan:
-    """The scan that a folder of results holds, for this layer; with what ``head`` says about it."""
-    found = Scan.load(folder / EVIDENCE, layer)
+def load_scan(path: Path, layer: SoftmaxLayer, head: Head | None = None) -> Scan:
+    """The scan that a folder of results, or its file of proofs, holds for this layer; with what
+    ``head`` says about it.
+    """
+    found = Scan.load(path / EVIDENCE if path.is_dir() else path, layer)
     return found if head is None else replace(found, head=facts(head, found.features))
 
 

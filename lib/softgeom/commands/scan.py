@@ -2,7 +2,7 @@
 
     OUT/verdicts.csv     one row per class (softgeom.read_verdicts reads it back token for token)
     OUT/summary.json     counts, feature set, where the layer was found, fingerprint, versions
-    OUT/evidence.npz     the evidence; ``softgeom verify OUT MODEL`` re-checks it anywhere
+    OUT/evidence.safetensors  the proofs; ``softgeom verify OUT MODEL`` checks them anywhere
     OUT/card.html        one page to look at and to pass on
 
 Finished blocks are kept in OUT/blocks, so that a scan that was stopped goes on where it was.

@@ -8,38 +8,46 @@ from typing import Any, Unpack
 
 from softgeom.bottleneck.asking import Answers, Router
 from softgeom.bottleneck.ceilings import Ceilings
-from softgeom.bottleneck.certifying.evidence_file import load_parts
-from softgeom.bottleneck.certifying.folder import EVIDENCE, Report, verify_folder
+from softgeom.bottleneck.certifying.evidence_file import read_header
+from softgeom.bottleneck.certifying.folder import BLOCKS, EVIDENCE, Report, verify_folder
 from softgeom.bottleneck.certifying.verdict import Unknown
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
-from softgeom.commands import ceiling
 from softgeom.commands import options as asked
-from softgeom.commands.answers_folder import ANSWERS, LAYER, TABLE, listed, verify_answers
+from softgeom.commands.answers_folder import ANSWERS, LAYER, listed, verify_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
+from softgeom.commands.ceiling import CEILINGS
 from softgeom.commands.results import load_scan
 from softgeom.layer import SoftmaxLayer, fingerprint
+
+Found = Report | Answers | Router | Ceilings
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("folder", type=Path, help="where softgeom scan, ask or ceiling wrote")
+    where = "where softgeom scan, ask or ceiling wrote, or one file of proofs"
+    parser.add_argument("folder", type=Path, help=where)
     asked.add_model(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check table, evidence and summary against the layer; the first row that differs is named."""
+    """Prove everything in the folder again; the first class or order that fails is named."""
     layer = asked.read_head(options).layer
-    found = _checked(options.folder, layer)
-    print("\n".join(_lines(found, layer)))
-    if unchecked := _unchecked(options.folder, found):
-        print(f"not checked beyond its hash, or not at all: {', '.join(unchecked)}")
-    undecided = 0 if isinstance(found, Ceilings) else found.counts["undecided"]
+    checked = _checked(options.folder, layer)
+    for found in checked:
+        print("\n".join(_lines(found, layer)))
+    proofs, folder = {EVIDENCE, ANSWERS, CEILINGS, LAYER, BLOCKS}, options.folder
+    beside = folder.iterdir() if folder.is_dir() else ()
+    if others := sorted(path.name for path in beside if path.name not in proofs):
+        print(f"not checked: {', '.join(others)}")
+    undecided = any(
+        not isinstance(found, Ceilings) and found.counts["undecided"] for found in checked
+    )
     return UNDECIDED if undecided else DONE
 
 
-def _lines(found: Report | Answers | Router | Ceilings, layer: SoftmaxLayer) -> list[str]:
+def _lines(found: Found, layer: SoftmaxLayer) -> list[str]:
     """About which layer and which features, and what is proven."""
     if isinstance(found, Ceilings):
         return [
@@ -78,50 +86,51 @@ def _about(key: str, features: str, digest: str) -> str:
 def verify_model(
     folder: str | Path, model: Any, **options: Unpack[asked.LayerOptions]
 ) -> Scan | Answers | Router | Ceilings:
-    """Check every proof in a folder of results again, without a solver; what the folder holds.
+    """Check every proof in a folder of results again, without a solver; what the folder holds, of
+    several things the first of scan, answers and ceilings.
 
     Parameters
     ----------
     folder : path
-        Where a scan, answers or ceilings were written.
+        Where a scan, answers or ceilings were written, or one file of proofs.
     model, **options
         The model, as for ``softgeom.load``.
 
     Raises
     ------
     ValueError
-        At the first row whose proof does not hold for this layer; the message names it.
+        At the first class or order whose proof does not hold for this layer; the message names it.
     """
-    folder, head = Path(folder), asked.loaded(model, **options)
-    found = _checked(folder, head.layer)
-    return load_scan(folder, head.layer, head) if isinstance(found, Report) else found
+    path, head = Path(folder), asked.loaded(model, **options)
+    found = _checked(path, head.layer)[0]
+    return load_scan(path, head.layer, head) if isinstance(found, Report) else found
 
 
-def _checked(folder: Path, layer: SoftmaxLayer) -> Report | Answers | Router | Ceilings:
-    """What the folder holds, every proof of it checked; of a scan the report."""
-    if (folder / ANSWERS).is_file():
-        return verify_answers(folder, layer)
-    if (folder / ceiling.CEILINGS).is_file():
-        return ceiling.verify(folder, layer)
-    report = verify_folder(folder, layer)
-    _try_again(folder, layer, report)
+def _checked(path: Path, layer: SoftmaxLayer) -> list[Found]:
+    """What a folder or a file holds, every proof of it checked; of a scan the report."""
+    if path.is_file():
+        check = _CHECKS[_NAMES[read_header(path)["holds"]]]
+        return [check(path, layer)]
+    found = [
+        check(path / name, layer) for name, check in _CHECKS.items() if (path / name).is_file()
+    ]
+    if not found:
+        raise ValueError(f"{path} holds no proofs: none of {', '.join(_CHECKS)} is there.")
+    return found
+
+
+def _verified_scan(path: Path, layer: SoftmaxLayer) -> Report:
+    report = verify_folder(path, layer)
+    # a class that this version decides, yet the file calls undecided, was weakened or is old
+    if report.undecided:
+        features = load_scan(path, layer).features
+        for f in scan(layer, list(report.undecided), features=features).findings:
+            if not isinstance(f.evidence, Unknown):
+                filed = f"Class {f.index} ({layer.token(f.index)}) is stored as undecided"
+                raise ValueError(f"{filed}, but is provably {f.evidence.verdict}: scan again.")
     return report
 
 
-def _unchecked(folder: Path, report: Report | Answers | Router | Ceilings) -> list[str]:
-    """What else is in the folder."""
-    if isinstance(report, Report):
-        return list(report.unchecked)
-    ceilings = {ceiling.CEILINGS, ceiling.TABLE, "blocks"}
-    known = ceilings if isinstance(report, Ceilings) else {ANSWERS, TABLE, LAYER}
-    return sorted(path.name for path in folder.iterdir() if path.name not in known)
-
-
-def _try_again(folder: Path, layer: SoftmaxLayer, report: Report) -> None:
-    """A class that this version decides, yet the folder calls undecided, was weakened or is old."""
-    if report.undecided:
-        features = load_parts(folder / EVIDENCE, layer)[0][0]
-        for f in scan(layer, list(report.undecided), features=features).findings:
-            if not isinstance(f.evidence, Unknown):
-                filed = f"Class {f.index} ({layer.token(f.index)}) is filed as undecided"
-                raise ValueError(f"{filed}, but is {f.evidence.verdict}: scan again.")
+# in the order in which a folder is told about
+_CHECKS = {EVIDENCE: _verified_scan, ANSWERS: verify_answers, CEILINGS: Ceilings.load}
+_NAMES = {"scan": EVIDENCE, "answers": ANSWERS, "experts": ANSWERS, "ceilings": CEILINGS}

@@ -3,7 +3,7 @@ and nothing of it leaves the page.
 
 Search and proofs run in a worker, in the JavaScript of `static/scan_*.js`, with the library's
 bounds on rounding; what it can not decide is called undecided. The folder that it offers is the one
-of `softgeom scan`: `softgeom verify` and `tools/check_evidence.py` check it.
+of `softgeom scan`: `softgeom verify` and `tools/check_proofs.py` check it.
 """
 
 from __future__ import annotations

@@ -98,13 +98,14 @@ class Answers:
         return True
 
     def save(self, path: str | Path) -> None:
-        """Write orders and evidence to one ``.npz`` (docs/certificates.md), without the layer."""
+        """Write orders and evidence to one file (docs/certificates.md), without the layer."""
         save_answers(path, self.layer, self.features, self.answers)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Answers:
         """Read what ``save`` wrote, to ``verify``; ValueError if damaged or of another layer."""
-        return cls(layer, *load_answers(path, layer))
+        features, answers, _ = load_answers(path, layer)
+        return cls(layer, features, answers)
 
 
 @np.errstate(all="ignore")  # whatever the caller lets floats raise

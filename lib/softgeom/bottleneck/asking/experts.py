@@ -24,7 +24,8 @@ take every order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ import pandas as pd
 from softgeom.bottleneck.asking.ask import BOX, ask
 from softgeom.bottleneck.asking.candidates import about, above, weighed
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.evidence_file import VERDICTS, load_groups, save_groups
+from softgeom.bottleneck.certifying.evidence_file import VERDICTS, load_answers, save_answers
 from softgeom.bottleneck.certifying.kernel import hitting_set, verify_expert
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, EvidenceError, Unknown
@@ -50,10 +51,20 @@ class Chosen:
 
     expert: int
     k: int
-    verdict: str  # possible | impossible | undecided
-    # one order with at most k - 1 experts left out; or blocking sets that no k - 1 experts all meet
+    # one order with at most k - 1 experts left out; or blocking sets that no k - 1 experts all
+    # meet; or those that were found, and an order that stayed open
     answers: list[Answer]
-    method: str  # point | disjoint blocking sets | heaviest ahead | meeting all blocking sets
+
+    @property
+    def verdict(self) -> str:
+        """possible, impossible or undecided, as the answers say together."""
+        said = {answer.verdict for answer in self.answers}
+        return next(v for v in ("undecided", "possible", "impossible") if v in said)
+
+    @property
+    def method(self) -> str:
+        """point, disjoint blocking sets, heaviest ahead, or meeting all blocking sets."""
+        return self.answers[0].method
 
     def check(self, layer: SoftmaxLayer, features: FeatureSet) -> bool:
         """Whether the evidence proves the verdict; EvidenceError where it does not."""
@@ -100,15 +111,20 @@ class Router:
         return all(expert.check(self.layer, self.features) for expert in self.experts)
 
     def save(self, path: str | Path) -> None:
-        """Write verdicts and evidence to one ``.npz``, as ``Answers.save`` does."""
-        groups = [(e.expert, e.verdict, e.method, e.answers) for e in self.experts]
-        save_groups(path, self.layer, self.features, self.k, groups)
+        """Write the answers to one file, expert by expert, as ``Answers.save`` does."""
+        experts = sorted(self.experts, key=lambda chosen: chosen.expert)
+        answers = [answer for chosen in experts for answer in chosen.answers]
+        save_answers(path, self.layer, self.features, answers, self.k)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Router:
         """Read what ``save`` wrote, to ``verify``; ValueError if damaged, or of another layer."""
-        features, k, groups = load_groups(path, layer)
-        experts = [Chosen(e, k, verdict, answers, how) for e, verdict, how, answers in groups]
+        features, answers, k = load_answers(path, layer)
+        groups = groupby(answers, key=lambda answer: answer.order.blocks[0][0])
+        experts = [Chosen(e, k or 0, list(some)) for e, some in groups]
+        numbers = [e.expert for e in experts]
+        if not k or not numbers or numbers != sorted(set(numbers)):
+            raise ValueError(f"{path} is not about experts, each once and in increasing order.")
         return cls(layer, features, experts)
 
 
@@ -140,6 +156,7 @@ class _Search:
     ) -> None:
         self.layer, self.e, self.k, self.features, self.left = layer, e, k, features, most
         self.blocking: list[Answer] = []
+        self.open: Answer | None = None  # the order that stayed undecided
         self.heaviest: list[int] = []  # of each the member with the largest weight
         self.checker = Checker(layer, features)
 
@@ -151,6 +168,7 @@ class _Search:
         answer = ask(self.layer, [order], features=self.features)[0]
         evidence = answer.evidence
         if isinstance(evidence, Unknown):
+            self.open = answer
             raise _OpenError
         if isinstance(evidence, Comparisons):
             held = Order([[self.e], weighed(evidence)])
@@ -207,17 +225,20 @@ class _OpenError(RuntimeError):
 
 def _decide(layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int) -> Chosen:
     search = _Search(layer, e, k, features, most)
+
+    def chosen(answers: list[Answer], method: str) -> Chosen:
+        return Chosen(e, k, [replace(answer, method=method) for answer in answers])
+
     try:
         for answer in search.disjoint():
             if answer is not None:
-                return Chosen(e, k, "possible", [answer], "point")
+                return chosen([answer], "point")
         if len(search.blocking) == k:
-            return Chosen(e, k, "impossible", search.blocking, "disjoint blocking sets")
+            return chosen(search.blocking, "disjoint blocking sets")
         if (found := search.let_pass()) is not None:
-            return Chosen(e, k, "possible", [found], "heaviest ahead")
+            return chosen([found], "heaviest ahead")
         found = search.meet()
     except _OpenError:
-        return Chosen(e, k, "undecided", search.blocking, "meeting all blocking sets")
-    if found is not None:
-        return Chosen(e, k, "possible", [found], "meeting all blocking sets")
-    return Chosen(e, k, "impossible", search.blocking, "meeting all blocking sets")
+        open_ = Answer(Order([[e]]), Unknown(np.inf, "too many questions"), "", 0, np.inf)
+        return chosen([*search.blocking, search.open or open_], "meeting all blocking sets")
+    return chosen(search.blocking if found is None else [found], "meeting all blocking sets")

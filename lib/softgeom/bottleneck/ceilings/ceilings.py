@@ -31,19 +31,18 @@ from numpy.typing import ArrayLike
 
 from softgeom.arrays import Array, Floats, Ints, Singles
 from softgeom.bottleneck.blocks import block_path, finished
-from softgeom.bottleneck.ceilings import ceilings_file
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descents, Program, make_program
 from softgeom.bottleneck.ceilings.polish import best_in_box, polish
-from softgeom.bottleneck.certifying.evidence_file import DAMAGE, read_members
+from softgeom.bottleneck.certifying import container
+from softgeom.bottleneck.certifying.evidence_file import Odds, load_odds, save_odds
 from softgeom.bottleneck.problem import chosen_classes, make_problem
 from softgeom.bottleneck.searching.ascent import far_points
 from softgeom.head_facts import HeadFacts, with_facts
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded, identity
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded, fingerprint
 from softgeom.parallel import Backend, run_blocks
 from softgeom.readout import PLAIN, Readout
 from softgeom.threads import one_thread
-from softgeom.writing import whole
 
 GAP = 0.03  # nats between what is attained and what is proven: a ceiling to three per cent
 SEEDS = 64  # classes solved first: all blocks start from their points
@@ -143,19 +142,15 @@ class Ceilings:
         return True
 
     def save(self, path: str | Path) -> None:
-        """Write points and bounds to one ``.npz`` (not the layer, but its fingerprint)."""
-        used, at = np.unique(self.at, return_inverse=True)
-        arrays = {"classes": self.classes, "points": self.points[used], "at": at}
-        bounds = {"ceilings": self.ceiling, "reached": self.reached}
-        ceilings_file.save(path, self.layer, self.features, arrays | bounds, self.readout)
+        """Write points and bounds to one file (not the layer, but its fingerprint)."""
+        odds = Odds(self.classes, self.points, self.at, self.ceiling, self.reached)
+        save_odds(path, self.layer, self.features, odds, self.readout)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Ceilings:
         """Read what ``save`` wrote, and verify it; ValueError if damaged, or of another layer."""
-        features, arrays, readout = ceilings_file.load(path, layer)
-        classes, at = (arrays[name].astype(np.intp) for name in ("classes", "at"))
-        bounds = (arrays["ceilings"], arrays["reached"])
-        found = cls(layer, features, classes, arrays["points"], at, *bounds, readout)
+        features, odds, readout = load_odds(path, layer)
+        found = cls(layer, features, *vars(odds).values(), readout)
         found.verify()
         return found
 
@@ -195,7 +190,7 @@ def ceilings(
         raise ValueError(f"gap is a positive number of nats, not {gap}.")
     Certifier(layer, features, readout)  # refuses what it cannot bound before anything is searched
     folder = None if checkpoint is None else Path(checkpoint).absolute()
-    key = {} if folder is None else identity(layer)
+    key = "" if folder is None else fingerprint(layer)
     none = np.zeros((0, layer.dimension), np.float32)
     task = _Task(layer, features, readout, gap, folder, key, none)
     rng = np.random.default_rng(seed)
@@ -274,7 +269,7 @@ class _Task:
     readout: Readout
     gap: float
     checkpoint: Path | None
-    key: dict[str, Any]  # identity of the layer, where there is a checkpoint
+    key: str  # fingerprint of the layer, where there is a checkpoint
     seeds: Singles
 
 
@@ -437,10 +432,10 @@ def _target(layer: SoftmaxLayer, n: int, given: Target_) -> Target:
 
 def _read_block(path: Path, n: int, d: int) -> tuple[Array, Ints]:
     """The points of a finished block; ValueError where they do not fit."""
-    try:
-        points, at = read_members(path, ("points", "at")).values()
-    except DAMAGE as error:
-        raise ValueError(str(error)) from error
+    _, arrays = container.read(path)
+    if set(arrays) != {"points", "at"}:
+        raise ValueError("it has other arrays")
+    points, at = np.array(arrays["points"]), np.array(arrays["at"])
     fits = points.ndim == 2 and points.shape[1] == d and at.shape == (n,)
     fits = fits and (points.dtype.kind, at.dtype.kind) == ("f", "i")
     if not fits or not np.isfinite(points).all() or not 0 <= at.min() <= at.max() < len(points):
@@ -449,8 +444,7 @@ def _read_block(path: Path, n: int, d: int) -> tuple[Array, Ints]:
 
 
 def _write_block(path: Path, found: tuple[Array, Ints]) -> None:
-    with whole(path) as fresh, fresh.open("wb") as file:
-        np.savez(file, points=found[0], at=found[1])
+    container.write(path, {}, {"points": found[0], "at": found[1].astype(np.int64)})
 
 
 __all__ = ["Ceilings", "ceiling_block", "ceilings", "floor"]

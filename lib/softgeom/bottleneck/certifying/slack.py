@@ -75,9 +75,7 @@ def slack_bounds(
     for start in range(0, len(valid), TOGETHER):
         part = valid[start : start + TOGETHER]
         some = [captors[n] for n in part]
-        bounds[part] = _bounds(
-            layer, features, np.array([classes[n] for n in part]), some, care
-        )
+        bounds[part] = _bounds(layer, features, np.array([classes[n] for n in part]), some, care)
     return bounds
 
 

@@ -12,7 +12,7 @@ const VANISHING = 1e-6; // v_k counts as zero below this fraction of sum l_i |w_
 const NEAR_TIE = 1e-6;
 const EXACT_ENTRIES = 2 ** 15; // products that the third route may take
 const SINGULAR = 1e-14; // below it the library's checker calls a system singular; here ten times as much
-const CLEAR = 1e5; // a bound this many times its own rounding is the same number on every machine; nearer to a tie it is left alone
+const CLAIM = 8; // a claim counts each rounding bound so many times: then every machine confirms it
 
 /** An upper bound <= 0 on the best margin of class t that the weights prove; Infinity when they prove nothing. Largest weight in [1/2, 1). */
 export function certifyCaptors(searched, t, rivals, weights) {
@@ -20,7 +20,7 @@ export function certifyCaptors(searched, t, rivals, weights) {
   if (!rivals.length || rivals.includes(t) || weights.some((w) => !(w > 0 && w < 1)) || Math.max(...weights) < 0.5) return Infinity;
   const system = makeSystem(layer, t, rivals, weights);
   const [room, slack] = roomOf(layer, system);
-  if (room <= -CLEAR * slack) return divideUp(room, system.total);
+  if (room <= -CLAIM * slack) return divideUp(room + CLAIM * slack, system.total);
   if (room <= 0) return Infinity; // what proves here may fail elsewhere
   const simplex = simplexBound(layer, system);
   if (simplex <= 0) return simplex;
@@ -114,7 +114,7 @@ function simplexBound(layer, system) {
     for (let j = 0; j < m; j++) sum += Math.abs(R[n * m + j]);
     return ((sum * miss * (1 + gamma(8))) / (1 - loss)) * INFLATE * (1 + gamma(k + 8)) + underflow(k + 8);
   });
-  if (delta.some((change, n) => !(change < weights[n] * (1 - 1e-9)))) return Infinity;
+  if (delta.some((change, n) => !(CLAIM * change < weights[n]))) return Infinity;
   const shift = constantError + delta.reduce((sum, change, n) => sum + change * Math.abs(c[n]), 0) * INFLATE;
   const bound = level ? Math.min(constant + shift, 0) : constant + shift;
   const rest = v.map((x, j) => (tiny[j] ? 0 : x));
@@ -127,8 +127,9 @@ function simplexBound(layer, system) {
     slack += most - support(layer, rest)[0];
   }
   const right = far + bound;
-  const certain = (level && !far && (!system.sizes || right <= -CLEAR * shift)) || right <= -CLEAR * (slack + shift);
-  return certain ? divideUp(right, system.total * 2) : Infinity;
+  const claim = right + CLAIM * (slack + shift);
+  if (level && !far) return divideUp(Math.min(claim, 0), system.total * 2); // never above 0, wherever the weights move
+  return claim <= 0 ? divideUp(claim, system.total * 2) : Infinity;
 }
 
 /**

@@ -1,6 +1,5 @@
 // Files of weights that are dropped on a page: .npz, .safetensors, GGUF and ONNX; what cannot be read is said in one sentence.
 
-import { bytesOf, crc32 } from "./scan_archive.js";
 import { halfToNumber, openGguf } from "./scan_gguf.js";
 import { openOnnx } from "./scan_onnx.js";
 
@@ -52,6 +51,17 @@ async function openSafetensors(file) {
 
 const SIZES = { "<f2": 2, "<f4": 4, "<f8": 8, ">f2": 2, ">f4": 4, ">f8": 8, bf16: 2 };
 const count = (shape) => shape.reduce((product, n) => product * n, 1);
+
+let crcTable = null;
+function crc32(bytes) {
+  crcTable ??= Uint32Array.from({ length: 256 }, (_, n) => {
+    for (let k = 0; k < 8; k++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
+    return n;
+  });
+  let crc = 0xffffffff;
+  for (let i = 0; i < bytes.length; i++) crc = crcTable[(crc ^ bytes[i]) & 255] ^ (crc >>> 8);
+  return (crc ^ 0xffffffff) >>> 0;
+}
 
 async function openNpz(file) {
   const damaged = (why) => new Error(`${file.name} is not a whole .npz file of numbers (${why}): write it with numpy.savez.`);
@@ -202,6 +212,7 @@ async function numbers(array, transposed) {
   return order === ">" ? { raw: values, values, kind: "f8" } : { raw, values, kind: kind === "bf16" ? "f4" : kind };
 }
 
+const bytesOf = (values) => new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 const asStored = ({ raw, kind }) => ({ dtype: `<${kind}`, bytes: bytesOf(raw) });
 
 /** Names in the file itself, GGUF's vocabulary, an array `tokens` of strings or PP-OCR's list; null when there is none that fits. */

@@ -211,7 +211,7 @@ export function scanPage(code, example, called) {
   at("set").addEventListener("change", askForSet);
   at("choice").addEventListener("submit", start);
   at("cancel").addEventListener("click", cancel);
-  at("folder").addEventListener("click", () => worker.postMessage({ ask: "folder" }));
+  at("proofs").addEventListener("click", () => worker.postMessage({ ask: "proofs" }));
   at("layer").addEventListener("click", () => worker.postMessage({ ask: "layerFile" }));
   for (const kind of ["dragenter", "dragover"]) addEventListener(kind, (event) => (event.preventDefault(), at("drop").classList.add("sg-over")));
   for (const kind of ["dragleave", "drop"]) addEventListener(kind, () => at("drop").classList.remove("sg-over"));

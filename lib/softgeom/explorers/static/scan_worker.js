@@ -1,10 +1,10 @@
 // The worker of the page that scans: it reads, searches, proves and writes, and tells the page how far it is. Nothing leaves it but messages.
 
-import { npy, scanFolder, zip } from "./scan_archive.js";
 import { scanLayer } from "./scan_decide.js";
 import { candidates, openWeights, parseLabels, readLayer, readVector, storedTokens } from "./scan_files.js";
 import { makeScanLayer } from "./scan_layer.js";
 import { makeNormLayer } from "./scan_norm.js";
+import { layerOf, proofsOf } from "./scan_proofs.js";
 
 const NAMED = 6; // captors of a class that the table lists
 const BREATH = 100; // milliseconds between two words of progress
@@ -28,19 +28,17 @@ export const answers = {
     const begun = performance.now();
     const findings = run(scanLayer(layer));
     const seconds = (performance.now() - begun) / 1000;
-    last = { layer, findings, stored: read.stored, set, tokens, about: { model: file, weight: choice.weight, made_by: "the page that scans in a browser" } };
+    last = { layer, findings, stored: read.stored, set, tokens };
     return { kind: "scanned", seconds, ...summaryOf(layer, findings, tokens) };
   },
 
-  async folder() {
-    return { kind: "file", name: "scan.zip", bytes: await scanFolder(last) };
+  async proofs() {
+    return { kind: "file", name: "evidence.safetensors", bytes: await proofsOf(last) };
   },
 
   async layerFile() {
     const { W, b } = last.stored;
-    const written = Object.entries({ W, b }).filter(([, array]) => array);
-    const files = written.map(([name, { dtype, shape, bytes }]) => [`${name}.npy`, npy(dtype, shape, bytes)]);
-    return { kind: "file", name: "layer.npz", bytes: zip(Object.fromEntries(files)) };
+    return { kind: "file", name: "layer.safetensors", bytes: layerOf({ W, b }) };
   },
 };
 
