@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from softgeom.bottleneck import scan
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
+from softgeom.features.ellipsoid import format_of
 from softgeom.layer import SoftmaxLayer
 from softgeom.rounding import as_floats, exponent, norm_up, underflow
 
@@ -231,3 +232,26 @@ def test_a_set_of_ones_own_needs_its_own_kind_and_takes_no_other_set_s():
 )
 def test_only_a_norm_around_zero_in_every_direction_holds_a_ball(features, holds):
     assert features.holds_a_ball == holds
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("d", [4, 60])
+def test_rounded_outputs_of_a_norm_lie_in_its_rounded_set(kind, centred, d):
+    """Each step in float32 and rounded; the set is asked in the coordinates u' = (x - s) / g."""
+    form = getattr(pytest.importorskip("ml_dtypes"), kind, None) or np.dtype(kind)
+    rng = np.random.default_rng(d)
+    gain, shift = (np.array(rng.uniform(0.5, 2, d), form) for _ in range(2))
+    shift = shift if centred else np.zeros(d, form)
+    z = (rng.standard_normal((4000, d)) * 10.0 ** rng.uniform(0, 3, (4000, 1))).astype(form)
+    z = z.astype(np.float32)
+    z -= z.mean(axis=1, keepdims=True) * centred
+    u = (z / np.sqrt((z**2).mean(axis=1, keepdims=True) + np.float32(1e-6))).astype(form)
+    x = (u * gain + shift).astype(np.float64)
+    g, s = gain.astype(float), shift.astype(float)
+    assert format_of(g, s) == kind
+    wide = (
+        Ellipsoid.layer_norm(g, s, rounded=True) if centred else Ellipsoid.rms_norm(g, rounded=True)
+    )
+    sizes = np.linalg.norm((x - s) / g, axis=1)
+    assert np.sqrt(d) < sizes.max() <= wide.radius

@@ -179,7 +179,7 @@ def expected_set(step, features, bound, low, after):
         return None
     if features in ("auto", "norm"):
         gain, shift = np.ones(FEATURES), np.zeros(FEATURES)
-        return sg.Ellipsoid.layer_norm(gain, shift) if step == "norm" else None
+        return sg.Ellipsoid.layer_norm(gain, shift, rounded=True) if step == "norm" else None
     return sg.Unbounded() if features == "unbounded" else features
 
 

@@ -51,7 +51,8 @@ def test_ceilings_of_a_folder_are_those_of_its_own_output(folder, name):
     config, size, behind = CASES[name]
     model = folder(config, size * ROWS)
     turn = np.linspace(0, 2 * np.pi, 4001)
-    y = np.sqrt(2) * np.stack([np.cos(turn), np.sin(turn)], 1) @ (size * ROWS.T.astype(float))
+    radius = sg.load(model).features.radius  # sqrt(2) and room for rounding
+    y = radius * np.stack([np.cos(turn), np.sin(turn)], 1) @ (size * ROWS.T.astype(float))
     y = y if behind is None else behind(y)
     own = (np.exp(y) / np.exp(y).sum(1, keepdims=True)).max(0)
     found = sg.ceilings(model, features="norm")

@@ -121,7 +121,7 @@ def open_llama2c(path: Path) -> Opened:
         if asked.weight is not None or asked.bias is not None:
             raise ValueError(f"{path} is a llama2.c file, whose tensors have no names to choose.")
         choice = Choice(weight, None, False, ())
-        return Shown(store, choice, features=Ellipsoid.rms_norm(weights["norm"]))
+        return Shown(store, choice, features=Ellipsoid.rms_norm(weights["norm"], rounded=True))
 
     return Opened(store, show=show)
 

@@ -49,6 +49,7 @@ from softgeom.source import Source
 
 # `score` is the head of a decoder that classifies
 _BEHIND_A_NORM = (*LANGUAGE_HEADS, *EMBEDDINGS, "score")
+_CONFINES = "confines the features to an ellipsoid, with room for rounding"
 
 
 @dataclass(frozen=True)
@@ -106,17 +107,16 @@ class Head:
         step, scale = self.activation, self.readout.feature_scale
         times = "" if scale == 1 else f", times {scale:.6g}"
         if self.features is not None:
-            why = f"the final normalisation{times} confines the features to an ellipsoid"
-            return self.features.times(scale), why
+            return self.features.times(scale), f"the final normalisation{times} {_CONFINES}"
         if step is None:
             why = f"nothing in the file bounds the features: the box of {bound:g} is an assumption"
             return Box(bound), why
         front = f"{step.name} in front of the layer"
         if step.gain is not None:
-            norm = Ellipsoid.rms_norm(step.gain)
+            norm = Ellipsoid.rms_norm(step.gain, rounded=True)
             if step.name == "LayerNorm":
-                norm = Ellipsoid.layer_norm(step.gain, step.shift)
-            return norm.times(scale), f"{front}{times} confines the features to an ellipsoid"
+                norm = Ellipsoid.layer_norm(step.gain, step.shift, rounded=True)
+            return norm.times(scale), f"{front}{times} {_CONFINES}"
         low, high = max(scale * step.low, -bound), min(scale * step.high, bound)
         bounded = high < bound and low > -bound
         outer = "" if bounded else f"; {bound:g} is assumed where it gives no bound"
@@ -276,5 +276,6 @@ def _norm(opened: Opened, dimension: int) -> tuple[Ellipsoid | None, dict[str, s
     names = {"gain": norm.gain} | ({"shift": norm.shift} if norm.shift else {})
     gain = _read(store, norm.gain).astype(float) + norm.less
     if norm.kind == "rmsnorm":
-        return Ellipsoid.rms_norm(gain), names
-    return Ellipsoid.layer_norm(gain, _read(store, norm.shift) if norm.shift else None), names
+        return Ellipsoid.rms_norm(gain, rounded=True), names
+    shift = _read(store, norm.shift) if norm.shift else None
+    return Ellipsoid.layer_norm(gain, shift, rounded=True), names

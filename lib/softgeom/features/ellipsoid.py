@@ -17,6 +17,8 @@ from softgeom.rounding import LEAST, as_floats, exponent, gamma, norm_up, underf
 
 ORDER_ONE = 20  # a radius between 2^-20 and 2^20 stays as it is
 BLOCK_BYTES = 64 * 2**20  # rows converted to float64 at a time
+# formats that models compute in, coarsest first: half the distance from 1 to the next number
+ROUNDOFF = {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +75,24 @@ class Ellipsoid(Round, FeatureSet):
         vars(self).update(gain=gain, bias=bias, radius=radius, centred=bool(centred))
 
     @classmethod
-    def layer_norm(cls, gain: ArrayLike, bias: ArrayLike | None = None) -> Ellipsoid:
-        """The outputs of ``LayerNorm``: centred, ``||u|| <= sqrt(d)``."""
-        return cls(gain, bias, centred=True)
+    def layer_norm(
+        cls, gain: ArrayLike, bias: ArrayLike | None = None, *, rounded: bool = False
+    ) -> Ellipsoid:
+        """The outputs of ``LayerNorm``: centred, ``||u|| <= sqrt(d)``; or, rounded, the radius of
+        `rounded_radius`.
+        """
+        exact = cls(gain, bias, centred=True)
+        if not rounded:
+            return exact
+        return cls(gain, bias, radius=rounded_radius(exact.gain, exact.bias), centred=True)
 
     @classmethod
-    def rms_norm(cls, gain: ArrayLike) -> Ellipsoid:
-        """The outputs of ``RMSNorm``: ``||u|| <= sqrt(d)``."""
-        return cls(gain)
+    def rms_norm(cls, gain: ArrayLike, *, rounded: bool = False) -> Ellipsoid:
+        """The outputs of ``RMSNorm``: ``||u|| <= sqrt(d)``; or, rounded, the radius of
+        `rounded_radius`.
+        """
+        exact = cls(gain)
+        return cls(gain, radius=rounded_radius(exact.gain, exact.bias)) if rounded else exact
 
     def times(self, scale: float) -> Ellipsoid:
         """What leaves the normalisation, multiplied by a number and rounded."""
@@ -227,3 +239,43 @@ class Ellipsoid(Round, FeatureSet):
         """That of the radius, 0 where it is of order one as it is."""
         inner = exponent(self.radius)
         return inner if abs(inner) > ORDER_ONE else 0
+
+
+def format_of(*vectors: Floats) -> str:
+    """The coarsest of the formats that holds every number exactly: a model whose gains all are
+    bfloat16 may well compute in bfloat16, whatever its file says.
+    """
+    values = np.concatenate(vectors)
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = values.astype(np.float32)
+        if not np.array_equal(single, values):
+            return "float64"
+        if not (single.view(np.uint32) & 0xFFFF).any():  # bfloat16 is the upper half of a float32
+            return "bfloat16"
+        return "float16" if np.array_equal(single.astype(np.float16), values) else "float32"
+
+
+def rounded_radius(gain: Floats, bias: Floats) -> float:
+    """The radius that holds what a normalisation leaves when its numbers are rounded.
+
+    Let rho be the roundoff of the format that holds gain and bias (`format_of`). The sums of a norm
+    are taken in float32 or finer, with roundoff sigma, so that ``||u|| <= sqrt(d) (1 + (d + 8)
+    sigma)``. The quotient, the product with the gain and the sum with the bias are rounded once
+    each:
+
+        x_k = (g_k u_k (1 + e_1) (1 + e_2) + s_k) (1 + e_3),    |e_i| <= rho.
+
+    Divided by g_k this is a point of the set with ``u'_k = u_k (1 + e_1) (1 + e_2) (1 + e_3) +
+    e_3 s_k / g_k``; where g_k = 0, x_k = s_k exactly. Hence
+
+        ||u'|| <= sqrt(d) (1 + (d + 8) sigma) (1 + rho)^3 + rho ||s / g||.
+
+    Not covered: a LayerNorm whose input has a mean far larger than its spread, of which float32
+    keeps few digits; and the mean that rounding leaves, of size rho, which a centred set lacks.
+    """
+    d, rho = len(gain), ROUNDOFF[format_of(gain, bias)]
+    sigma = min(rho, ROUNDOFF["float32"])
+    moves = gain != 0
+    with np.errstate(over="ignore"):
+        shift = float(np.linalg.norm(bias[moves] / gain[moves]))
+    return float(np.sqrt(d)) * (1 + (d + 8) * sigma) * (1 + rho) ** 3 + rho * shift
