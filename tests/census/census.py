@@ -29,6 +29,18 @@ import numpy as np
 import softgeom as sg
 
 TABLE = Path(__file__).resolve().parents[2] / "results" / "bench" / "census.csv"
+PAGE = """# Which models are supported
+
+`softgeom` reads the layer that a model ends with from its folder. For each class of Transformers
+that builds small from its configuration, this layer was compared with the model's own
+([every class](../results/bench/census.csv), made by `python tests/census/census.py`).
+
+| kind | right | refused | wrong | does not build small |
+| --- | --- | --- | --- | --- |
+{table}
+A refusal lists the matrices that `--weight NAME` can choose. Refused are:
+
+{refused}"""
 COLUMNS = ("class", "kind", "status", "tensor", "bias", "seen by", "said")
 KINDS = {
     "causal LM": "CAUSAL_LM",
@@ -224,6 +236,19 @@ def row(kind: str, family: str, name: str) -> dict[str, str]:
     return told | {"status": "right"}
 
 
+def page(rows: list[dict[str, str]]) -> str:
+    """docs/models.md, of the table."""
+    states = ("right", "refused", "wrong", "does not build")
+    kinds = sorted({each["kind"] for each in rows})
+    had = [(each["kind"], each["status"]) for each in rows]
+    table = "".join(
+        f"| {kind} | {' | '.join(str(had.count((kind, state))) for state in states)} |\n"
+        for kind in kinds
+    )
+    refused = "".join(f"- {each['class']}\n" for each in rows if each["status"] == "refused")
+    return PAGE.format(table=table, refused=refused)
+
+
 def transformers_quiet() -> None:
     """No bars of progress among the rows."""
     import transformers
@@ -258,6 +283,9 @@ def main() -> int:
                 writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(sorted(rows.values(), key=lambda r: (r["kind"], r["class"])))
+    if options.out == TABLE:
+        ordered = sorted(rows.values(), key=lambda each: (each["kind"], each["class"]))
+        (TABLE.parents[2] / "docs" / "models.md").write_text(page(ordered), encoding="utf-8")
     return int(any(each["status"] == "wrong" for each in rows.values()))
 
 
