@@ -82,19 +82,11 @@ def codecheck(options: argparse.Namespace) -> None:
 
 
 @_command()
-def report(options: argparse.Namespace) -> None:
-    """build the site from the executed notebooks"""
-    from compendium.pages import report
-
-    print(f"the report: {report.build(options.profile).relative_to(paths.root())}")
-
-
-@_command()
 def site(options: argparse.Namespace) -> None:
     """build the site from the committed results; nothing is executed"""
-    from compendium.pages import report
+    from compendium.pages import site
 
-    print(f"the site: {report.build_committed().relative_to(paths.root())}")
+    print(f"the site: {site.build().relative_to(paths.root())}")
 
 
 @_command({"chosen": {"nargs": "*", "help": "papers (003), notebooks or ids; all by default"}})

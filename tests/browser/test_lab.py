@@ -1,6 +1,4 @@
-"""The softmax explorer in JupyterLab: shown by a notebook, dragged by a mouse, read back by
-Python.
-"""
+"""The softmax explorer in JupyterLab: dragged by a mouse, read back by Python, set by Python."""
 
 from __future__ import annotations
 
@@ -11,52 +9,37 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-SHOW = """\
+CELLS = """\
 from softgeom.explorers import SoftmaxExplorer
 explorer = SoftmaxExplorer([[0, 2], [-2, -1], [2, -1], [0, 0]])
-explorer"""
-READ = 'print("python sees", explorer.W[3].tolist(), explorer.verdicts["verdict"][3])'
-SET = "explorer.set_layer([[0, 1], [1, 0], [-1, -1]], names=['up', 'right', 'down'])"
-
-OTHERS = """\
-from IPython.display import display
-from softgeom.explorers import AttentionExplorer, HardmaxExplorer
-display(AttentionExplorer(), HardmaxExplorer())"""
+explorer
+---
+print("python sees", explorer.W[3].tolist(), explorer.verdicts["verdict"][3])
+---
+explorer.set_layer([[0, 1], [1, 0], [-1, -1]], names=['up', 'right', 'down'])"""
 
 
-def _write_notebook(path, *cells: str) -> None:
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    code = [nbformat.v4.new_code_cell(cell) for cell in cells]
-    notebook = nbformat.v4.new_notebook(cells=code, metadata={"kernelspec": kernel})
-    nbformat.write(notebook, path)
-
-
-def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(
-    jupyterlab, open_tab, drag, screenshot
-):
+def test_a_drag_reaches_python_and_python_reaches_back(jupyterlab, open_tab, drag):
     address, folder = jupyterlab
-    _write_notebook(folder / "drag.ipynb", SHOW, READ, SET, OTHERS)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    code = [nbformat.v4.new_code_cell(cell) for cell in CELLS.split("\n---\n")]
+    notebook = nbformat.v4.new_notebook(cells=code, metadata={"kernelspec": kernel})
+    nbformat.write(notebook, folder / "drag.ipynb")
     tab = open_tab(f"{address}/lab/tree/drag.ipynb", viewport={"width": 1300, "height": 1000})
     tab.set_default_timeout(40_000)
     tab.locator(".jp-Notebook .jp-Cell").first.click()
     tab.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for()
     tab.keyboard.press("Shift+Enter")
-    live = tab.locator(".softgeom [aria-live]")
-    live.wait_for()
-    assert live.inner_text() == "c₄ can never win."
-    tab.locator('[data-name="class-3"]').scroll_into_view_if_needed()
+    tab.locator(".softgeom [aria-live]", has_text="c₄ can never win.").wait_for()
+    handle = tab.locator('[data-name="class-3"]')
+    handle.scroll_into_view_if_needed()
     drag(tab, "class-3", 0, -150)
     tab.locator(".softgeom [aria-live]", has_text="Every class can win.").wait_for()
-    screenshot(tab, "lab")
-    handle = tab.locator('[data-name="class-3"]')
     handle.focus()
-    tab.keyboard.press("ArrowUp")  # JupyterLab's own shortcuts of these keys stay silent
-    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("ArrowRight")  # a shortcut of JupyterLab, which must not act here
     tab.locator('[data-name="class-3"][aria-label*="(0.06,"]').wait_for()
-    assert handle.evaluate("(element) => element === document.activeElement")
     shown = handle.get_attribute("aria-label").replace("−", "-")
     x, y = map(float, re.search(r"\((.*?), (.*?)\)", shown).groups())
-    assert x == pytest.approx(1 / 16, abs=0.006)
 
     tab.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content").click()
     tab.keyboard.press("Shift+Enter")
@@ -67,12 +50,6 @@ def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(
     assert y < -1
     assert seen[3] == "argmaxable"
 
-    # the third cell: Python changes the layer, the figure follows
-    tab.keyboard.press("Shift+Enter")
+    tab.keyboard.press("Shift+Enter")  # the third cell: Python changes the layer
     tab.locator('[data-name="class-0"][aria-label^="class up at"]').wait_for()
     assert tab.locator(".softgeom .sg-handles > g").count() == 4  # three classes and x
-
-    tab.keyboard.press("Shift+Enter")  # the fourth cell: the other explorers
-    tab.locator("[aria-live]", has_text="Leaders at layer 0").wait_for()
-    assert tab.locator("[aria-live]", has_text="Regular").count() == 1
-    screenshot(tab, "lab_others")

@@ -1,8 +1,8 @@
 """The story "A letter that a machine can never say": one HTML file that needs no other.
 
-Its words are those of `report/story/story.html`, where each number is a place to fill from committed
-results: `{{18_reachable_vocabulary/outputs_ppocr-v6|,}}`, an address of `runs.recorded` and a
-format; `{{figure:wall}}` is drawn here, `{{source:NOTEBOOK|CLAIM}}` links where numbers come from.
+Its words and drawings are the template `report/story/story.html` (Jinja2). Its numbers come from
+committed results: `value("18_reachable_vocabulary/outputs_ppocr-v6", ",")` is an address of
+`runs.recorded` and a format, `source(NOTEBOOK, CLAIM)` links where numbers come from.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
+from math import log10
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
-import numpy as np
+import jinja2
 
 from compendium import paths
-from compendium.pages import readme, story_figures
+from compendium.pages import readme
 from compendium.runs import committed, csv_rows, recorded
 from softgeom.bottleneck.verdict_table import unescape_token, up
 from softgeom.explorers.document import document
@@ -27,8 +29,6 @@ TITLE = "A letter that a machine can never say"
 READER = "PP-OCRv6 small recogniser"
 LETTER = "Ğ"  # whose story it is
 VOCABULARY, CEILINGS = "18_reachable_vocabulary", "50_how_sure"
-_LEADERS = ("deleting_leaders_keeps", "head_count_predicts")
-_PLACE = re.compile(r"\{\{([^}|]+)(?:\|([^}]*))?\}\}")
 _CARD = "A text recogniser lists a letter that it can never answer with: why, and with proof."
 _RARE = 20  # scripts with fewer signs stand together on the wall
 _SEEN = {" ": "␣", "<blank>": "∅"}  # a space, and the output that says nothing
@@ -46,7 +46,8 @@ _SCRIPTS = {
 
 def page() -> str:
     """The story as one HTML text; KeyError or FileNotFoundError when a result was never recorded."""
-    body = _PLACE.sub(lambda place: _filled(place[1].strip(), place[2] or ""), _part("html"))
+    settings: dict[str, Any] = {"undefined": jinja2.StrictUndefined, "trim_blocks": True}
+    body = jinja2.Environment(**settings).from_string(_part("html")).render(_filled())
     data = json.dumps(_known(), ensure_ascii=False).replace("<", "\\u003c")
     scripts = f'<script type="application/json" id="known">{data}</script>'
     scripts += f"<script>\n{_part('js')}</script>"
@@ -90,18 +91,46 @@ def signs() -> list[Sign]:
     return sorted(found)
 
 
+def value(what: str, form: str = "") -> str:
+    """A recorded number or text as the page shows it."""
+    found = recorded(what)
+    return html.escape(up(found) if form == "up" else format(found, form)).replace("-", "−")
+
+
+def _filled() -> dict[str, Any]:
+    """What the template needs by name."""
+    sign = next(row for row in _rows(f"{VOCABULARY}/signs") if LETTER in row["lost"])
+    proof = next(row for row in _rows(f"{VOCABULARY}/captors") if row["token"] == LETTER)
+    cut, leaders = f"bench/pruned_lines:{READER}", "43_leader_explanations"
+    return {
+        "value": value,
+        "source": _source,
+        "log10": log10,
+        "letter": LETTER,
+        "sign": sign | {"reading": normalize("NFKC", sign["reading"])},
+        "features": recorded(f"{VOCABULARY}/league:{READER}:features"),
+        "blocking": int(proof["captors"]),
+        "shares": [(s, int(n)) for s, n in re.findall(r"(\S+) (\d+)%", proof["heaviest"])],
+        "ceilings": _stacked(),
+        "wall": _wall(),
+        "near": [
+            float(row["median_distance"])
+            for name in ("can never win", "can win")
+            for row in _rows("12_first_scan/copied_rows")
+            if row["outputs"] == name
+        ],
+        "outputs": recorded(f"{cut}:outputs"),
+        "kept": recorded(f"{cut}:kept"),
+        "heads": [recorded(f"002-shares-and-effects:{name}") for name in ("direct", "total")],
+        "leaders": [
+            recorded(f"{leaders}/{name}")
+            for name in ("deleting_leaders_keeps", "head_count_predicts")
+        ],
+    }
+
+
 def _part(kind: str) -> str:
     return (paths.root() / "report" / "story" / f"story.{kind}").read_text(encoding="utf-8")
-
-
-def _filled(what: str, form: str) -> str:
-    kind, _, name = what.partition(":")
-    if kind == "figure":
-        return _FIGURES[name]()
-    if kind == "source":
-        return _source(name, *filter(None, form.split("|")))
-    value = recorded(what)
-    return html.escape(up(value) if form == "up" else format(value, form)).replace("-", "−")
 
 
 def _rows(what: str) -> list[dict[str, str]]:
@@ -111,19 +140,33 @@ def _rows(what: str) -> list[dict[str, str]]:
 
 def _source(notebook: str, *claimed: str) -> str:
     """The line under a step: its notebook, and the claim with its rule."""
-    links = [f'<a href="../notebooks/{notebook}.html">notebook {notebook.partition("_")[0]}</a>']
-    links += [f'<a href="../claims.html#{claim}">claim {claim}</a>' for claim in claimed]
+    links = [f'<a href="notebooks/{notebook}.html">notebook {notebook.partition("_")[0]}</a>']
+    links += [f'<a href="docs/gallery/{id[:3]}.html#{id}">claim {id}</a>' for id in claimed]
     return f'<p class="source">{" · ".join(links)}</p>'
 
 
 def _known() -> dict[str, Any]:
-    """What the wall can tell of a sign beside its place: [drawn, read], and the ceiling in %."""
+    """What the wall shows of a sign beside its place: [drawn, read], and the ceiling in %."""
     letters = _rows(f"{VOCABULARY}/letters")
     bounds = {r["letter"]: float(r["unbounded"]) for r in _rows(f"{CEILINGS}/letters")}
     return {
         "read": {r["letter"]: [r["drawn"], r["reading"]] for r in letters if r["model"] == READER},
         "ceiling": {letter: up(100 * bound) for letter, bound in bounds.items() if bound < 1},
     }
+
+
+def _stacked() -> list[tuple[str, int, int]]:
+    """Letters over the probability that each never exceeds: letter, column, height in its stack.
+
+    A column is 26 units of the drawing wide; four powers of ten take 450 units.
+    """
+    bounds = {row["letter"]: float(row["to_100"]) for row in _rows(f"{CEILINGS}/letters")}
+    height, placed = Counter[int](), []
+    for letter in sorted(bounds, key=lambda name: name != LETTER):
+        column = round((log10(bounds[letter]) + 4) / 4 * 450 / 26)
+        height[column] += 1
+        placed.append((letter, column, height[column]))
+    return placed
 
 
 def _wall() -> str:
@@ -147,61 +190,3 @@ def _runs(some: Sequence[Sign]) -> str:
         text = html.escape("".join(_SEEN.get(s.text, s.text) for s in run), quote=False)
         found += f"<b>{text}</b>" if lost else text
     return found
-
-
-def _hero() -> str:
-    sign = next(row for row in _rows(f"{VOCABULARY}/signs") if LETTER in row["lost"])
-    language, word, meaning, reading = (sign[k] for k in ("language", "word", "meaning", "reading"))
-    return story_figures.sign(word, LETTER, language, meaning, reading)
-
-
-def _proof() -> str:
-    row = next(row for row in _rows(f"{VOCABULARY}/captors") if row["token"] == LETTER)
-    shares = [(sign, int(n)) for sign, n in re.findall(r"(\S+) (\d+)%", row["heaviest"])]
-    return story_figures.proof(LETTER, shares, int(row["captors"]))
-
-
-def _copies() -> str:
-    near = [
-        float(row["median_distance"])
-        for name in ("can never win", "can win")
-        for row in _rows("12_first_scan/copied_rows")
-        if row["outputs"] == name
-    ]
-    return story_figures.copies(*near)
-
-
-def _ceilings() -> str:
-    bounds = {row["letter"]: float(row["to_100"]) for row in _rows(f"{CEILINGS}/letters")}
-    return story_figures.ceilings(bounds, LETTER)
-
-
-def _pair(kind: str) -> str:
-    if kind == "heads":
-        both = [recorded(f"002-shares-and-effects:{name}") for name in ("direct", "total")]
-        names, form = ["what it adds itself", "what is gone without it"], "{:.2f} nats"
-    else:
-        both = [recorded(f"43_leader_explanations/{name}") for name in _LEADERS]
-        names, form = ["kept without leaders", "given by the count"], "{:.0%}"
-    return story_figures.bars(names, both, form)
-
-
-_FIGURES: dict[str, Callable[[], str]] = {
-    "sign": _hero,
-    "layer": lambda: story_figures.layer(
-        LETTER, recorded(f"{VOCABULARY}/league:{READER}:features")
-    ),
-    "alive": lambda: story_figures.plane(LETTER, "alive"),
-    "dead": lambda: story_figures.plane(LETTER, "dead"),
-    "free": lambda: story_figures.plane(LETTER, "free"),
-    "proof": _proof,
-    "ceilings": _ceilings,
-    "wall": _wall,
-    "copies": _copies,
-    "cut": lambda: story_figures.cut(
-        *(recorded(f"bench/pruned_lines:{READER}:{column}") for column in ("outputs", "kept"))
-    ),
-    "fold": lambda: story_figures.fold(2.0, np.array([-1.0, 1.0])),
-    "heads": lambda: _pair("heads"),
-    "leaders": lambda: _pair("leaders"),
-}

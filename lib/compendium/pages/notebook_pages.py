@@ -1,5 +1,5 @@
-"""A notebook as a page of the site: figures with caption and alternative text, long code folded,
-provenance at its end; made from an executed notebook, or from the committed one.
+"""A notebook as a page of the site: the committed notebook, with the recorded figure, table or
+verdict below each cell that makes it, long code folded, and where the results come from at the end.
 """
 
 from __future__ import annotations
@@ -8,79 +8,83 @@ import ast
 import json
 from typing import Any
 
-from compendium import notebooks, paths
-from compendium.pages import registers
-from compendium.runs import NotebookRun
+import pandas as pd
+
+from compendium import claims, findings, notebooks, paths
+from compendium.pages import entries, readme
+from compendium.runs import NotebookRun, committed
 
 _LONG = 4  # line breaks of code that a reader of the text still sees unfolded
+_ROWS, _WIDE = 12, 60  # of a table that a page shows: rows, and characters of a cell
+_MAKES = ("figure", "table", "claim")
 
 
-def page(run: NotebookRun, executed: str = "") -> dict[str, Any]:
-    """The page of a notebook as it was executed in a profile, or without outputs as committed."""
-    folder = paths.executed_dir(executed) if executed else paths.notebook(run.name).parent
-    notebook = json.loads((folder / f"{run.name}.ipynb").read_text(encoding="utf-8"))
-    cells = (with_drawn_figures if executed else with_recorded_figures)(notebook["cells"], run)
-    told = f"---\n**Provenance.** {registers.provenance(run)} {registers.evidence(run, '../')}."
-    return notebook | {"cells": [*read_on(cells), markdown_cell("provenance", told)]}
+def page(name: str) -> dict[str, Any]:
+    """The notebook with its committed results; as it is where none are committed."""
+    notebook = json.loads(paths.notebook(name).read_text(encoding="utf-8"))
+    try:
+        run = committed(name)
+    except KeyError:
+        return notebook
+    cells = [_folded(cell) for cell in with_results(notebook["cells"], run)]
+    return notebook | {"cells": [*cells, _markdown("provenance", _provenance(run))]}
 
 
-def with_drawn_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list[dict[str, Any]]:
-    """The recorded figures, which name their data, in place of the pictures that the cells showed
-    while they ran, in the same order.
-    """
-    result, waiting = [], list(run.record["figures"])
-    shown = sum("image/png" in o.get("data", {}) for c in cells for o in c.get("outputs", []))
-    if shown != len(waiting):
-        which = f"executed/{run.profile}/{run.name}.ipynb and its record have not the same figures"
-        raise ValueError(f"{which}: run `make {run.name}` again")
-    for cell in cells:
-        result.append(cell)
-        outputs = cell.get("outputs", [])
-        for output in [output for output in outputs if "image/png" in output.get("data", {})]:
-            outputs.remove(output)
-            result.append(_figure(run, waiting.pop(0)))
-    return result
-
-
-def with_recorded_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list[dict[str, Any]]:
-    """Each recorded figure below the cell that records it; those of computed names at the end."""
-    result, left = [], dict.fromkeys(run.record["figures"])
+def with_results(cells: list[dict[str, Any]], run: NotebookRun) -> list[dict[str, Any]]:
+    """Each recorded result below the cell that makes it; those of computed names at the end."""
+    shown, result = results(run), []
     for cell in cells:
         result.append(cell)
         code = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
-        for _, key, _ in notebooks.calls(ast.parse(code), "figure"):
-            if key is not None and key in left:
-                del left[key]
-                result.append(_figure(run, key))
-    return result + [_figure(run, key) for key in left]
+        for kind, key, _ in notebooks.calls(ast.parse(code), *_MAKES):
+            if (text := shown.pop((kind, key), None)) is not None:
+                result.append(_markdown(f"{kind}-{key}", text))
+    return result + [_markdown("-".join(made), text) for made, text in shown.items()]
 
 
-def read_on(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For readers: long code is folded, and of the parameters only those that ran are shown."""
-    tags = [cell["metadata"].get("tags", []) for cell in cells]
-    injected = any("injected-parameters" in found for found in tags)
-    kept = []
-    for cell, found in zip(cells, tags, strict=True):
-        if "parameters" in found and injected:
-            continue
-        if cell["cell_type"] == "code" and "".join(cell["source"]).count("\n") >= _LONG:
-            cell["metadata"]["tags"] = [*found, "hide-input"]
-        kept.append(cell)
-    return kept
+def results(run: NotebookRun) -> dict[tuple[str, str | None], str]:
+    """Markdown of everything that a run recorded, by kind and name."""
+    record = run.record
+    found: dict[tuple[str, str | None], str] = {}
+    for key, figure in record["figures"].items():
+        alt = " ".join(figure["alt"].split())
+        found["figure", key] = (
+            f"```{{figure}} ../{run.figure(key)}\n:alt: {alt}\n\n{figure['caption']}\n```"
+        )
+    for key, caption in record["tables"].items():
+        found["table", key] = _table(run, key, caption)
+    register = claims.load()
+    for finding in findings.of([run])[0]:
+        found["claim", finding.claim.id] = entries.entry(finding.claim, finding, register)
+    return found
 
 
-def markdown_cell(name: str, text: str) -> dict[str, Any]:
-    """A cell of prose."""
-    name = name[:64].replace("_", "-")
-    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}
+def _table(run: NotebookRun, key: str, caption: str) -> str:
+    """Caption, link and first rows of a recorded table."""
+    path = run.results / f"{key}.csv"
+    frame = pd.read_csv(path)
+    rows = frame.head(_ROWS).map(lambda v: v[:_WIDE] + "..." if len(str(v)) > _WIDE else v)
+    link = f"[{key}.csv](../{path.relative_to(paths.root()).as_posix()})"
+    count = f"the first {_ROWS} of " * (len(frame) > _ROWS) + f"{len(frame):,} rows"
+    return f"*{caption or key}* ({count}, {link})\n\n{readme.markdown(rows)}"
 
 
-def _figure(run: NotebookRun, key: str) -> dict[str, Any]:
-    figure = run.record["figures"][key]
-    alt = " ".join(figure["alt"].split())
-    # a click opens it at full size
-    options = f":alt: {alt}\n:target: ../{registers.image(run, key)}"
-    return markdown_cell(
-        f"figure-{key}",
-        f"```{{figure}} ../{run.figure(key)}\n{options}\n\n{figure['caption']}\n```",
+def _folded(cell: dict[str, Any]) -> dict[str, Any]:
+    if cell["cell_type"] == "code" and "".join(cell["source"]).count("\n") >= _LONG:
+        cell["metadata"]["tags"] = [*cell["metadata"].get("tags", []), "hide-input"]
+    return cell
+
+
+def _provenance(run: NotebookRun) -> str:
+    """One paragraph: profile, device, data and parameters."""
+    given = ", ".join(f"`{key}` = {value}" for key, value in run.record["parameters"].items())
+    aside = f" **{run.aside.capitalize()}.**" if run.aside else ""
+    return (
+        f"---\n**Provenance.** Profile `{run.profile}`, on {run.record['device']}. "
+        f"Data: {run.sources}.{aside} Parameters: {given or 'none'}."
     )
+
+
+def _markdown(name: str, text: str) -> dict[str, Any]:
+    name = name[:64].replace("_", "-").replace(".", "-")
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}

@@ -1,0 +1,68 @@
+"""The site: Sphinx builds it from the repository's pages, and every page can be reached."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import nbformat
+import pytest
+
+from compendium.pages import site
+
+pytestmark = pytest.mark.browser
+
+NOTEBOOK = "20_scalar_margins"
+
+
+@pytest.fixture(scope="module")
+def front(repository, tmp_path_factory):
+    """The front page of a site of all docs, the results of one notebook, and titles of others."""
+    root = tmp_path_factory.mktemp("compendium")
+    copied = ("Makefile", site.SETTINGS, "docs", "notebooks/lessons")
+    shown = (f"notebooks/{NOTEBOOK}.ipynb", f"results/default/{NOTEBOOK}")
+    linked = ("README.md", "CONTRIBUTING.md", "pyproject.toml", "lib", "data", "figures", "claims")
+    for name in copied:
+        copy = shutil.copytree if (repository / name).is_dir() else shutil.copy
+        copy(repository / name, root / name)
+    for name in (*linked, *shown):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).symlink_to(repository / name)
+    for path in repository.glob("notebooks/[0-9]*.ipynb"):
+        if path.stem != NOTEBOOK:
+            stub = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Elsewhere")])
+            nbformat.write(stub, root / "notebooks" / path.name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOFTGEOM_ROOT", str(root))
+        return site.build()
+
+
+def test_every_page_is_reached_from_the_front_page(front, repository):
+    """Every link and every picture leads to a file of the site."""
+    seen, waiting = set(), [front]
+    while waiting:
+        page = waiting.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        text = re.sub(r"(?s)<script\b.*?</script>", "", page.read_text(encoding="utf-8"))
+        for address in re.findall(r'(?:href|src)="(?![a-z]+:)([^"#?]+)[^"]*"', text):
+            target = (page.parent / address).resolve()
+            assert target.is_file(), f"{page} leads to {address}: it is missing"
+            if target.suffix == ".html":
+                waiting.append(target)
+    reached = {page.relative_to(front.parent).as_posix() for page in seen}
+    alone = {"story.html", "scan.html", "explorers/fold.html", "lessons/4_leaders.html"}
+    docs = {f"docs/{path.stem}.html" for path in repository.glob("docs/*.md")}
+    assert reached >= {f"notebooks/{NOTEBOOK}.html", *alone, *docs}
+
+
+def test_a_notebook_shows_its_results_and_the_search_finds_it(front, open_tab):
+    page = (front.parent / "notebooks" / f"{NOTEBOOK}.html").read_text(encoding="utf-8")
+    for part in (f"{NOTEBOOK}-mass.png", 'id="003-proposition-1"', "masses.csv", "Provenance."):
+        assert part in page
+    names = (front.parent / site.SETTINGS / "api.html").read_text(encoding="utf-8")
+    assert 'id="softgeom.scan"' in names
+    tab = open_tab(f"{(front.parent / 'search.html').as_uri()}?q=unargmaxable")
+    tab.locator("#search-results li a").first.wait_for()
+    assert tab.locator("#search-results li").count() > 1
