@@ -104,7 +104,11 @@ def test_the_seed_decides_the_weights_and_tied_embeddings_are_one_matrix(tiny):
 def test_greedy_continuation_is_the_argmax_and_sampling_is_seeded(model):
     """Also where the window starts to slide."""
     prompt = tokens_for(model.config, 1, 4)[0]
+    read = []
+    hook = model.register_forward_pre_hook(lambda _, given: read.append(given[0].shape[1]))
     continued = generate(model, prompt, 12, temperature=0)
+    hook.remove()
+    assert read == [min(t, model.config.n_ctx) for t in range(4, 16)]
     assert torch.equal(continued[:4], prompt)
     for t in range(4, 16):
         window = continued[max(0, t - model.config.n_ctx) : t]

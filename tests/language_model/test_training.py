@@ -70,7 +70,10 @@ def test_lambda_zero_is_the_plain_gpt_bit_for_bit(tiny, corpus, quick):
         optimizer.step()
         losses.append(loss.item())
     assert not torch.equal(batch, draw_batch(corpus[0], quick, tiny.n_ctx, 0))
-    assert run(tiny, corpus, quick).losses == losses
+    plain = run(tiny, corpus, quick)
+    assert plain.losses == losses
+    recent = losses[-quick.evaluate_every :]
+    assert plain.evaluations[-1]["training"] == pytest.approx(np.mean(recent))
     assert run(tiny, corpus, quick, penalty=Spread()).losses == losses
     obeyed = run(tiny, corpus, replace(quick, penalty_weight=5.0), penalty=Spread()).losses
     assert obeyed[0] == losses[0]  # the batches are the same for every lambda
