@@ -65,6 +65,7 @@ def test_pieces_merge_by_score_and_unknown_characters_become_bytes():
     assert tokenizer.encode("a\u00e9", beginning=False) == [264, 3 + 0xC3, 3 + 0xA9]
     assert tokenizer.decode(tokenizer.encode("a\u00e9 bab")) == " a\u00e9 bab"
     assert tokenizer.encode("") == [1]
+    assert tokenizer.decode([3, 3 + ord("A"), 258]) == "\0A\ufffd"  # the first byte and the last
     with pytest.raises(ValueError, match=r"token 265 is outside the vocabulary 0\.\.264"):
         tokenizer.decode([265])
 
