@@ -56,10 +56,12 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(repository, jupyter
     # A workspace of its own: JupyterLab would open what an earlier test left open.
     page = f"{address}/lab/workspaces/lesson/tree/1_rankings_and_regions.ipynb"
     tab = open_tab(page, viewport={"width": 1300, "height": 1000})
-    tab.set_default_timeout(60_000)
+    tab.set_default_timeout(120_000)  # a busy machine takes a minute to run all cells
     tab.locator(".jp-Notebook .jp-Cell").first.click()
     idle = tab.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")
     idle.wait_for()
+    # solutions are collapsed
+    tab.locator(".jp-mod-noInput, .jp-Placeholder").first.wait_for(state="attached")
     tab.get_by_role("menuitem", name="Run", exact=True).click()
     tab.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     tab.locator(".jp-RenderedText", has_text="214,445 digits").wait_for()  # the last cell's output
