@@ -2,7 +2,7 @@
 
 const MOST_HEADER = 1e8; // bytes in which names, vocabulary and shapes must end
 const BLOCKS = { 0: ["F32", 1, 4], 1: ["F16", 1, 2], 2: ["Q4_0", 32, 18], 3: ["Q4_1", 32, 20], 6: ["Q5_0", 32, 22], 7: ["Q5_1", 32, 24], 8: ["Q8_0", 32, 34], 12: ["Q4_K", 256, 144], 13: ["Q5_K", 256, 176], 14: ["Q6_K", 256, 210], 30: ["BF16", 1, 2] }; // name, numbers and bytes of a block
-const WIDTHS = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 8: 0, 9: 0, 10: 8, 11: 8, 12: 8 }; // of a fact; texts and lists say how long they are
+const FACT_BYTES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 8: 0, 9: 0, 10: 8, 11: 8, 12: 8 }; // of a fact; texts and lists say how long they are
 const [UINT32, TEXT, LIST] = [4, 8, 9];
 
 export function halfToNumber(half) {
@@ -86,12 +86,12 @@ export async function openGguf(file) {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(new Uint8Array(view.buffer, at - size, size));
   };
   const fact = (kind) => {
-    if (!(kind in WIDTHS)) throw new RangeError("no such kind");
+    if (!(kind in FACT_BYTES)) throw new RangeError("no such kind");
     if (kind === TEXT) return text();
     if (kind === UINT32) return short();
     const [of, many] = kind === LIST ? [short(), whole()] : [kind, 1];
     if (of === TEXT || of === LIST) return Array.from({ length: many }, () => fact(of));
-    return void (at += many * WIDTHS[of]);
+    return void (at += many * FACT_BYTES[of]);
   };
   const [arrays, facts] = [[], {}];
   try {
