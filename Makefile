@@ -84,7 +84,7 @@ $(NOTEBOOKS): | $(call layer,notebooks)
 	@$(PY) -m compendium.run $@
 $(if $(filter $(NOTEBOOKS) scan,$(MAKECMDGOALS)),,$(error PARAMS changes one notebook: make 10_braid_counts PARAMS="seed=1"))
 endif
-$(call executed,%): $(wildcard lib/softgeom/*.py lib/compendium/*.py lib/compendium/claims/*.py \
+$(call executed,%): $(wildcard scanner/src/softgeom/*.py lib/compendium/*.py lib/compendium/claims/*.py \
   lib/compendium/drawing/*.py data/reference/*.csv)
 $(call executed,01% 14% 28% 3%): $(call code,softgeom/circuits softgeom/checkpoints softgeom/language_model)
 $(call executed,1% 5% 34% 35%): $(call code,softgeom/bottleneck softgeom/checkpoints softgeom/features)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from softgeom.explorers import scripts
+from papers.explorers import scripts
 from softgeom.source import hub_reachable
 
 # Tests are judged by what they find, never by how fast a busy machine finds it.
@@ -68,7 +68,7 @@ def compendium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tiny() -> Any:
     """The configuration of a language model that trains in a blink."""
     pytest.importorskip("torch")
-    from softgeom.language_model import GPTConfig
+    from papers.language_model import GPTConfig
 
     return GPTConfig(d_vocab=29, d_model=12, n_heads=2, n_layers=2, d_mlp=20, n_ctx=10)
 
@@ -84,7 +84,7 @@ def corpus() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture
 def quick() -> Any:
     """A training of twelve steps."""
-    from softgeom.language_model import TrainingConfig
+    from papers.language_model import TrainingConfig
 
     size = dict(steps=12, batch_size=4, warmup_steps=2, evaluate_every=4, evaluation_windows=5)
     return TrainingConfig(**size, learning_rate=1e-2, seed=3)

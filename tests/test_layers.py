@@ -90,8 +90,8 @@ def test_the_library_knows_no_folder_of_the_clone(repository):
 
 def test_the_rule_sees_through_every_form_of_import(tmp_path):
     path = tmp_path / "module.py"
-    late = "def f():\n    from softgeom.hardmax.dynamics import x\n"
-    path.write_text(f"import softgeom.margins\nfrom softgeom import circuits\n{late}")
+    late = "def f():\n    from papers.hardmax.dynamics import x\n"
+    path.write_text(f"import papers.margins\nfrom softgeom import circuits\n{late}")
     assert _chapters(_imports(path)) == {"margins", "circuits", "hardmax"}
 
 
@@ -104,10 +104,10 @@ LIGHT = {
     "command('--help')": NUMERICS,
     "command('completion', 'bash')": NUMERICS,
     "command('scann')": NUMERICS,
-    "import softgeom.explorers as e; e.page('softmax')": TORCH | {"anywidget"},
+    "import papers.explorers as e; e.page('softmax')": TORCH | {"anywidget"},
     "import softgeom.bottleneck": TORCH,
-    "import softgeom.hardmax": TORCH,
-    "import softgeom.margins.jacobian": TORCH,
+    "import papers.hardmax": TORCH,
+    "import papers.margins.jacobian": TORCH,
     "import softgeom.commands.scan": TORCH,
 }
 RUN_LIGHT = """

@@ -119,7 +119,7 @@ def needs(repository):
 
 
 def _folders(tree: ast.AST) -> set[str]:
-    """The folders of the library that a notebook imports from: `lib/softgeom/margins`."""
+    """The folders of the library that a notebook imports from: `scanner/src/softgeom/margins`."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:

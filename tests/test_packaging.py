@@ -119,7 +119,7 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
     unmade = shutil.ignore_patterns("__pycache__")
     for name in ("lib/softgeom", "tests", "tools"):
         shutil.copytree(repository / name, tmp_path / name, ignore=unmade)
-    files = "pyproject.toml MANIFEST.in README.md docs/pypi.md LICENSE CITATION.cff CHANGELOG.md"
+    files = "pyproject.toml MANIFEST.in README.md scanner/docs/pypi.md LICENSE CITATION.cff CHANGELOG.md"
     for name in files.split():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(repository / name, tmp_path / name)
@@ -130,8 +130,8 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
         archive.extractall(tmp_path / "unpacked", filter="data")
     (top,) = (tmp_path / "unpacked").iterdir()
     carried = {path.relative_to(top).as_posix() for path in top.rglob("*")}
-    tools = {"tools/check_proofs.py"}
-    some = "tests/bottleneck/test_refine.py tests/commands/test_ask.py"
+    tools = {"scanner/tools/check_proofs.py"}
+    some = "tests/bottleneck/test_refine.py scanner/tests/commands/test_ask.py"
     assert tools | set(some.split()) <= carried
     ours = {path.stem for path in (repository / "tools").rglob("*.py")}
     there = {path.stem for path in top.glob("tools/**/*.py")}
@@ -187,4 +187,4 @@ def test_the_container_follows_the_readme(repository):
     assert "softgeom scan ppocr-v4" in image
     kept = [line[1:] for line in (repository / ".dockerignore").read_text().split() if "!" in line]
     assert all((repository / name).exists() for name in kept)
-    assert {"pyproject.toml", "lib/softgeom", "docs/pypi.md", "LICENSE"} <= set(kept)
+    assert {"pyproject.toml", "lib/softgeom", "scanner/docs/pypi.md", "LICENSE"} <= set(kept)

@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from classroom import reading, recorded
 from classroom.exercise import Prediction
 from classroom.words import Words
-from softgeom.margins.jacobian import attention_jacobian_blocks
-from softgeom.margins.scalar import attention_moments, margin, mass, preimages
+from papers.margins.jacobian import attention_jacobian_blocks
+from papers.margins.scalar import attention_moments, margin, mass, preimages
 
 PAIR = np.array([-1.0, 1.0])  # a past of two tokens
 PAIR_COUPLING = 2.0
@@ -114,7 +114,7 @@ right 2: Two tokens at distance $s$ have at most the variance $s^2 / 4$, so the 
 hint 2: The largest variance of two tokens is reached with equal weights.
 hint 2b: Solve $1 - c\,s^2 / 4 = 0$ for $s$.
 right 3: {answer} tokens x lead to the same residual: it does not tell which of them was meant.
-hint 3: `preimages(0.0, past, c)` in `softgeom.margins.scalar` finds them.
+hint 3: `preimages(0.0, past, c)` in `papers.margins.scalar` finds them.
 right 4: Beyond the curve the map turns the plane over: nearby tokens change their orientation.
 hint 4: In the explorer, drag x across the curve where the determinant is zero; `explorer.X[-1]` is
   where it stands.

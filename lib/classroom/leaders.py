@@ -13,10 +13,10 @@ import numpy as np
 from classroom import reading, recorded
 from classroom.exercise import Prediction
 from classroom.words import Words
-from softgeom.hardmax.cases import constructed_cases
-from softgeom.hardmax.dynamics import attention, hardmax_step, trajectory
-from softgeom.hardmax.hypotheses import violated_hypotheses
-from softgeom.hardmax.leaders import TheoremCheck, check_theorem, leader_history
+from papers.hardmax.cases import constructed_cases
+from papers.hardmax.dynamics import attention, hardmax_step, trajectory
+from papers.hardmax.hypotheses import violated_hypotheses
+from papers.hardmax.leaders import TheoremCheck, check_theorem, leader_history
 
 START = np.array(
     [

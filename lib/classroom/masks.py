@@ -1,4 +1,4 @@
-"""Lesson 6, its first half and its end: who wins among candidates (001, Section 3; docs/beyond.md).
+"""Lesson 6, its first half and its end: who wins among candidates (001, Section 3; scanner/docs/beyond.md).
 
 `RIVALS` is a class D between four others, of which at most three block it; `VOCABULARY` has
 classes that can win only under a mask.
@@ -13,7 +13,7 @@ from itertools import combinations
 from classroom import reading, recorded
 from classroom.exercise import Prediction
 from classroom.words import Words
-from softgeom.bottleneck.asking import ask_among
+from softgeom.asking import ask_among
 from softgeom.layer import SoftmaxLayer, Unbounded
 
 RIVALS = SoftmaxLayer(

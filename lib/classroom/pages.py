@@ -24,10 +24,10 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 import classroom
 from classroom import tables
-from softgeom.explorers import scripts
-from softgeom.explorers.document import FIGURE, document
-from softgeom.explorers.examples import initial_state
-from softgeom.explorers.explorer import Explorer
+from papers.explorers import scripts
+from softgeom.web.document import FIGURE, document
+from papers.explorers.examples import initial_state
+from papers.explorers.explorer import Explorer
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks" / "lessons"
 # of each explorer, what its module offers to the judges beside the figure

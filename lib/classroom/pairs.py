@@ -1,4 +1,4 @@
-"""Lesson 6, its middle: which documents come back together (001, Section 3; docs/beyond.md).
+"""Lesson 6, its middle: which documents come back together (001, Section 3; scanner/docs/beyond.md).
 
 `INDEX` is a ring of six documents, each first for some query; a query returns the two with the
 largest products.
@@ -16,8 +16,8 @@ import numpy as np
 from classroom import reading
 from classroom.exercise import Prediction
 from classroom.words import Words
-from softgeom.bottleneck import Witness
-from softgeom.bottleneck.asking import ask_together, largest_safe_set
+from softgeom.certifying.verdict import Witness
+from softgeom.asking import ask_together, largest_safe_set
 from softgeom.layer import SoftmaxLayer
 
 INDEX = SoftmaxLayer([[2, 0], [1, 2], [-1, 2], [-2, 0], [-1, -2], [1, -2]], tokens="ABCDEF")

@@ -15,9 +15,9 @@ import numpy as np
 from classroom import reading
 from classroom.exercise import Prediction
 from classroom.words import Words
-from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
-from softgeom.bottleneck.counting.rankings import rank_classes
-from softgeom.bottleneck.counting.regions import count_regions, log10_factorial, log10_regions
+from papers.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
+from papers.bottleneck.counting.rankings import rank_classes
+from papers.bottleneck.counting.regions import count_regions, log10_factorial, log10_regions
 from softgeom.layer import SoftmaxLayer
 
 LAYER = SoftmaxLayer([[1.5, 1.0], [-1.25, 1.5], [-1.5, -1.0], [0.75, -1.75]], tokens="ABCD")

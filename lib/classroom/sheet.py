@@ -15,7 +15,7 @@ from typing import Any
 
 from classroom.exercise import Feedback
 from classroom.reading import written
-from softgeom.explorers.document import document
+from softgeom.web.document import document
 
 LONGEST = 400  # characters of one answer that the page shows
 

@@ -17,8 +17,8 @@ import numpy as np
 from classroom import folding, leaders, pairs, rankings, trusting, winning
 from classroom.desk import LESSONS
 from classroom.exercise import Exercise, Prediction
-from softgeom.bottleneck.counting.regions import count_regions
-from softgeom.hardmax.dynamics import hardmax_step
+from papers.bottleneck.counting.regions import count_regions
+from papers.hardmax.dynamics import hardmax_step
 
 Reply = tuple[bool | None, str]
 

@@ -1,5 +1,5 @@
 """Lesson 5, trust but verify: a proof that a class never wins, checked by hand in exact fractions
-(001, Section 3.3; docs/certificates.md).
+(001, Section 3.3; scanner/docs/certificates.md).
 
 A class t never wins on the box |x| <= L when convex weights l of other classes have
 
@@ -19,7 +19,7 @@ from functools import cache
 from classroom import reading, recorded
 from classroom.exercise import Prediction
 from classroom.words import Words
-from softgeom.bottleneck import SoftmaxLayer
+from softgeom.layer import SoftmaxLayer
 
 ROWS = {"A": (4, 1), "B": (-3, 3), "C": (-1, -4), "D": (1, 0), "E": (3, 3)}
 LAYER = SoftmaxLayer([ROWS[name] for name in "ABCD"], tokens="ABCD")

@@ -14,8 +14,10 @@ import numpy as np
 from classroom import reading, recorded
 from classroom.exercise import Prediction
 from classroom.words import Words
-from softgeom.bottleneck import Box, Captors, EvidenceError, SoftmaxLayer, Unbounded, scan
-from softgeom.bottleneck.certifying.kernel import certify_evidence
+from softgeom.certifying.verdict import Captors, EvidenceError
+from softgeom.layer import Box, SoftmaxLayer, Unbounded
+from softgeom.scanner import scan
+from softgeom.certifying.kernel import certify_evidence
 from softgeom.layer import FeatureSet
 
 TRIANGLE = SoftmaxLayer([[0.0, 2.0], [-2.0, -2.0], [2.0, -2.0], [0.5, 0.0]], tokens="ABCD")

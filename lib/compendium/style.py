@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.patheffects import AbstractPathEffect
     from matplotlib.text import Text
 
-    from softgeom.checkpoints.glyphs import Font
+    from compendium.models.glyphs import Font
 
 SEQUENTIAL = "cividis"  # even in lightness, and safe for colour-vision deficiencies
 DIVERGING = "RdBu_r"

@@ -14,13 +14,13 @@ from definition import integer_layer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.counting.arrangement import (
+from papers.bottleneck.counting.arrangement import (
     braid_arrangement,
     count_arrangement_regions,
     exact_layer,
     visit_regions,
 )
-from softgeom.bottleneck.counting.regions import (
+from papers.bottleneck.counting.regions import (
     associated_stirling,
     count_regions,
     count_regions_by_recurrence,

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from qhull import winners_by_hull
 
-from softgeom.bottleneck.counting.rankings import feasible_rankings, rank_classes
-from softgeom.bottleneck.counting.regions import count_regions
-from softgeom.bottleneck.drawing.planar import (
+from papers.bottleneck.counting.rankings import feasible_rankings, rank_classes
+from papers.bottleneck.counting.regions import count_regions
+from papers.bottleneck.drawing.planar import (
     area,
     argmax_cells,
     bounded_rankings,
@@ -22,7 +22,7 @@ from softgeom.bottleneck.drawing.planar import (
     ranking_cells,
     square,
 )
-from softgeom.bottleneck.drawing.spatial import (
+from papers.bottleneck.drawing.spatial import (
     Piece,
     Plane,
     braid_normals,

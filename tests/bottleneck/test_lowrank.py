@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.counting.lowrank import (
+from papers.bottleneck.counting.lowrank import (
     descend_by_bounds,
     fit_low_rank,
     log_probabilities,

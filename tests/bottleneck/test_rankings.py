@@ -10,16 +10,16 @@ import pytest
 from definition import exact_logits, integer_layer
 from scipy.optimize import linprog
 
-from softgeom.bottleneck.asking.ask import ask, ask_rankings
-from softgeom.bottleneck.certifying.order import Order
-from softgeom.bottleneck.counting.rankings import (
+from softgeom.asking.ask import ask, ask_rankings
+from softgeom.certifying.order import Order
+from papers.bottleneck.counting.rankings import (
     RankingVerdict,
     decide_ranking,
     effective_shape,
     feasible_rankings,
     rank_classes,
 )
-from softgeom.bottleneck.counting.regions import count_regions
+from papers.bottleneck.counting.regions import count_regions
 from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softgeom.bottleneck.examples import uniform_layer
+from softgeom.examples import uniform_layer
 from softgeom.cli import main
 
 pytestmark = pytest.mark.browser

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.browser
 
 CELLS = """\
-from softgeom.explorers import SoftmaxExplorer
+from papers.explorers import SoftmaxExplorer
 explorer = SoftmaxExplorer([[0, 2], [-2, -1], [2, -1], [0, 0]])
 explorer
 ---

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from softgeom.explorers import NAMES, page
+from papers.explorers import NAMES, page
 
 pytestmark = pytest.mark.browser
 

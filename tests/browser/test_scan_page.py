@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from softgeom.bottleneck.certifying.folder import EVIDENCE, verify_folder
-from softgeom.bottleneck.scanner import scan
+from softgeom.certifying.folder import EVIDENCE, verify_folder
+from softgeom.scanner import scan
 from softgeom.checkpoints import load_head
 from softgeom.checkpoints.packages import Member, Wheel, available, fetch_members
 from softgeom.layer import SoftmaxLayer

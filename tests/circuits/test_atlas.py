@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from softgeom.circuits import (
+from papers.circuits import (
     composition_scores,
     copying_scores,
     explained_by_token,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from softgeom.circuits import (
+from papers.circuits import (
     Ledger,
     centre_writers,
     check_identities,
@@ -16,7 +16,7 @@ from softgeom.circuits import (
     run,
     writers,
 )
-from softgeom.circuits.anatomy import ACTIVATIONS
+from papers.circuits.anatomy import ACTIVATIONS
 
 
 def test_the_identities_hold_in_both_precisions(model):

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from softgeom.circuits import check_identities, dissect, dissect_weights, relative_error, run
+from papers.circuits import check_identities, dissect, dissect_weights, relative_error, run
 
 transformers = pytest.importorskip("transformers")
 

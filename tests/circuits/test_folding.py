@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.circuits import (
+from papers.circuits import (
     Normalisation,
     centre_writers,
     change_basis,
@@ -20,7 +20,7 @@ from softgeom.circuits import (
     run,
     scale,
 )
-from softgeom.circuits.anatomy import attend
+from papers.circuits.anatomy import attend
 
 
 def test_folded_norms_keep_the_logits_also_in_another_basis(anatomy, tokens, error):

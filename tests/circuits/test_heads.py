@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from softgeom.circuits import (
+from papers.circuits import (
     FactoredMatrix,
     dissect,
     offset_profile,

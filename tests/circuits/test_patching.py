@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from softgeom.circuits import (
+from papers.circuits import (
     direct_effects,
     effects_along_paths,
     effects_of_heads,
@@ -17,7 +17,7 @@ from softgeom.circuits import (
     run,
     writers,
 )
-from softgeom.circuits.anatomy import attend
+from papers.circuits.anatomy import attend
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from softgeom.circuits import (
+from papers.circuits import (
     decisions,
     fold_norms,
     lens_by_depth,

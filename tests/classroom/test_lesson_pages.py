@@ -9,7 +9,7 @@ from lesson_cases import RIGHT, WRONG, value
 import classroom
 from classroom import pages as lesson_pages
 from classroom import tables
-from softgeom.explorers import scripts
+from papers.explorers import scripts
 
 JUDGE = """
 const modules = await Promise.all(argument.modules.map((url) => import(url)));

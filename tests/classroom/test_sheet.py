@@ -7,7 +7,7 @@ import pytest
 
 import classroom
 from classroom import desk, rankings, sheet
-from softgeom.explorers import AttentionExplorer, FoldExplorer, HardmaxExplorer, SoftmaxExplorer
+from papers.explorers import AttentionExplorer, FoldExplorer, HardmaxExplorer, SoftmaxExplorer
 
 
 class _Reader(HTMLParser):

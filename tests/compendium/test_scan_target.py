@@ -7,7 +7,7 @@ import pytest
 
 from compendium import __main__ as command_line
 from compendium import run
-from softgeom.bottleneck.examples import uniform_layer
+from softgeom.examples import uniform_layer
 from softgeom.commands import boundary
 
 

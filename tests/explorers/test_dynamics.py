@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from softgeom.explorers import AttentionExplorer, FoldExplorer, HardmaxExplorer, examples
-from softgeom.hardmax.dynamics import TIE_TOLERANCE, attention
-from softgeom.margins import scalar
-from softgeom.margins.jacobian import attend, attention_jacobian_blocks
+from papers.explorers import AttentionExplorer, FoldExplorer, HardmaxExplorer, examples
+from papers.hardmax.dynamics import TIE_TOLERANCE, attention
+from papers.margins import scalar
+from papers.margins.jacobian import attend, attention_jacobian_blocks
 
 
 def state(preset: dict) -> dict:

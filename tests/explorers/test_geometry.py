@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from softgeom.bottleneck import count_regions, scan
-from softgeom.bottleneck.asking import ask_together
-from softgeom.bottleneck.ceilings import ceilings
-from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
-from softgeom.bottleneck.counting.rankings import effective_shape
-from softgeom.bottleneck.drawing.planar import argmax_cells, square
+from papers.bottleneck import count_regions
+from softgeom.scanner import scan
+from softgeom.asking import ask_together
+from softgeom.ceiling import ceilings
+from papers.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
+from papers.bottleneck.counting.rankings import effective_shape
+from papers.bottleneck.drawing.planar import argmax_cells, square
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
 
 RUN = """

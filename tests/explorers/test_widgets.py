@@ -7,19 +7,10 @@ import numpy as np
 import pytest
 import traitlets
 
-from softgeom.bottleneck import count_regions
-from softgeom.explorers import (
-    NAMES,
-    AttentionExplorer,
-    FoldExplorer,
-    HardmaxExplorer,
-    SoftmaxExplorer,
-    examples,
-    page,
-    scripts,
-)
-from softgeom.explorers.document import document
-from softgeom.hardmax.dynamics import attention
+from papers.bottleneck import count_regions
+from papers.explorers import NAMES, AttentionExplorer, FoldExplorer, HardmaxExplorer, SoftmaxExplorer, examples, page, scripts
+from softgeom.web.document import document
+from papers.hardmax.dynamics import attention
 
 TRIANGLE = [[0, 2], [-2, -1], [2, -1]]
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from compendium.corpora.reviews import generated_reviews
-from softgeom.hardmax import reviews as prepare
-from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Classifier, Recipe, random_start
-from softgeom.hardmax.training import train
+from papers.hardmax import reviews as prepare
+from papers.hardmax.reviews import Bags
+from papers.hardmax.sentiment import Classifier, Recipe, random_start
+from papers.hardmax.training import train
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from softgeom.hardmax.construction import classify_exactly, telling_elements
+from papers.hardmax.construction import classify_exactly, telling_elements
 
 coordinates = st.one_of(st.integers(-3, 3), st.fractions(-2, 2, max_denominator=5))
 

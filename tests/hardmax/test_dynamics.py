@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.overrides import TorchFunctionMode
 
-from softgeom.hardmax import (
+from papers.hardmax import (
     HypothesisWarning,
     attention,
     hardmax_step,
@@ -19,8 +19,8 @@ from softgeom.hardmax import (
     trajectory,
     violated_hypotheses,
 )
-from softgeom.hardmax.ensembles import step_by_loops  # equation (1), token by token
-from softgeom.hardmax.leaders import leaders
+from papers.hardmax.ensembles import step_by_loops  # equation (1), token by token
+from papers.hardmax.leaders import leaders
 
 
 def random_input(seed, d, n=None):
@@ -224,7 +224,7 @@ def test_broken_hypotheses_are_named_and_computed():
 
 def test_dynamics_imports_without_torch():
     program = (
-        "import sys; sys.modules['torch'] = None\nimport numpy as np; from softgeom.hardmax import "
+        "import sys; sys.modules['torch'] = None\nimport numpy as np; from papers.hardmax import "
         "hardmax_step, leaders, limit\nhardmax_step(np.eye(2), np.eye(2), 1.0); leaders(np.eye(2), "
         "np.eye(2)); limit(np.eye(2), np.eye(2), 1.0)"
     )

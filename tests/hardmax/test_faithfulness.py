@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from softgeom.hardmax import faithfulness, leading_words, trajectory
-from softgeom.hardmax.faithfulness import Anatomy, dissect
-from softgeom.hardmax.leaders import leader_history
-from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Classifier, Recipe, accuracy, in_softmax, logits
+from papers.hardmax import faithfulness, leading_words, trajectory
+from papers.hardmax.faithfulness import Anatomy, dissect
+from papers.hardmax.leaders import leader_history
+from papers.hardmax.reviews import Bags
+from papers.hardmax.sentiment import Classifier, Recipe, accuracy, in_softmax, logits
 
 
 @pytest.fixture(scope="module")

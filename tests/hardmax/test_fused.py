@@ -7,12 +7,12 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.hardmax.dynamics import hardmax_step
-from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Classifier, Recipe, logits, tensors
-from softgeom.hardmax.training import fit
+from papers.hardmax.dynamics import hardmax_step
+from papers.hardmax.reviews import Bags
+from papers.hardmax.sentiment import Classifier, Recipe, logits, tensors
+from papers.hardmax.training import fit
 
-fused = pytest.importorskip("softgeom.hardmax.fused", exc_type=ImportError)
+fused = pytest.importorskip("papers.hardmax.fused", exc_type=ImportError)
 WORDS = 30
 
 
@@ -116,11 +116,11 @@ def test_words_that_never_occur_stay_and_lone_words_decide(monkeypatch):
     assert same.sum() == WORDS - 2
     assert not same[3:5].any()
     by_loops = logits(model, bags)
-    monkeypatch.setattr("softgeom.hardmax.sentiment.accelerator", lambda: None)
+    monkeypatch.setattr("papers.hardmax.sentiment.accelerator", lambda: None)
     np.testing.assert_allclose(by_loops, logits(model, bags), rtol=1e-12)
 
 
 def test_a_missing_package_is_named(monkeypatch, tiny, model_of):
-    monkeypatch.setattr("softgeom.hardmax.training.accelerator", lambda: None)
+    monkeypatch.setattr("papers.hardmax.training.accelerator", lambda: None)
     with pytest.raises(ValueError, match=r"needs numba.*softgeom\[fast\]"):
         fit(model_of(Recipe()), tiny, np.arange(6) % 2, compiled=True)

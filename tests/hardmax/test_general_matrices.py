@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.hardmax import general_matrices as general
+from papers.hardmax import general_matrices as general
 
 KINDS = [("minus identity", 2), ("negative definite", 3), ("rank 1", 2), ("rank 2", 3)]
 TRIANGLE = np.array([[1.0, 0.0], [-0.5, 3**0.5 / 2], [-0.5, -(3**0.5) / 2]])

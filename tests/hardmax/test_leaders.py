@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from softgeom.hardmax import (
+from papers.hardmax import (
     Limit,
     check_theorem,
     clusters,
@@ -18,9 +18,9 @@ from softgeom.hardmax import (
     limit,
     trajectory,
 )
-from softgeom.hardmax.cases import constructed_cases
-from softgeom.hardmax.ensembles import Trial
-from softgeom.hardmax.leaders import _faces, _judge, distance_to_hull
+from papers.hardmax.cases import constructed_cases
+from papers.hardmax.ensembles import Trial
+from papers.hardmax.leaders import _faces, _judge, distance_to_hull
 
 CASES = {case.name: case for case in constructed_cases()}
 

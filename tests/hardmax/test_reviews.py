@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softgeom.hardmax import reviews as prepare
-from softgeom.hardmax.baselines import _phrases, _weighted, fit_bag_of_words, fit_teacher
-from softgeom.hardmax.reviews import Bags, tokenise
+from papers.hardmax import reviews as prepare
+from papers.hardmax.baselines import _phrases, _weighted, fit_bag_of_words, fit_teacher
+from papers.hardmax.reviews import Bags, tokenise
 
 
 def test_clean_drops_what_is_not_a_word():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from softgeom.hardmax.faithfulness import dissect, in_double
-from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import (
+from papers.hardmax.faithfulness import dissect, in_double
+from papers.hardmax.reviews import Bags
+from papers.hardmax.sentiment import (
     Classifier,
     Recipe,
     accuracy,
@@ -16,7 +16,7 @@ from softgeom.hardmax.sentiment import (
     logits,
     polarity_start,
 )
-from softgeom.hardmax.training import _batches, _thinned, fit, train
+from papers.hardmax.training import _batches, _thinned, fit, train
 
 
 def test_a_fixed_alpha_is_approached_geometrically(tiny, model_of):

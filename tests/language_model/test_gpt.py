@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.language_model import GPT, GPTConfig, generate, rotate
+from papers.language_model import GPT, GPTConfig, generate, rotate
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from softgeom.language_model import (
+from papers.language_model import (
     GPT,
     GPTConfig,
     Llama,
@@ -17,8 +17,8 @@ from softgeom.language_model import (
     train_tokenizer,
     windows,
 )
-from softgeom.language_model.llama import from_llama2c
-from softgeom.language_model.tables import table_losses
+from papers.language_model.llama import from_llama2c
+from papers.language_model.tables import table_losses
 
 SIZES = {"d_vocab": 19, "d_model": 24, "n_heads": 4, "n_layers": 1, "d_mlp": 20, "n_ctx": 12}
 LLAMA = LlamaConfig(n_kv_heads=2, tie_embeddings=False, **SIZES)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from softgeom import writing
-from softgeom.language_model import (
+from papers.language_model import (
     GPT,
     DivergedError,
     GPTConfig,

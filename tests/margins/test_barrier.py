@@ -6,14 +6,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.margins import (
+from papers.margins import (
     attention_jacobian_blocks,
     log_barrier,
     series_log_barrier,
     signed_log_barrier,
     stochastic_log_barrier,
 )
-from softgeom.margins.barrier import EXACT_METHODS, cheapest_exact_method
+from papers.margins.barrier import EXACT_METHODS, cheapest_exact_method
 
 
 def _operands(seed: int, *shapes: tuple[int, ...], size: float = 0.6) -> list[torch.Tensor]:

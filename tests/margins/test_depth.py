@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from softgeom.margins import attention_jacobian_blocks, depth
-from softgeom.margins.depth import joint_terms
-from softgeom.margins.prior import log_density
+from papers.margins import attention_jacobian_blocks, depth
+from papers.margins.depth import joint_terms
+from papers.margins.prior import log_density
 
 T, D, LAYERS = 4, 3, 2
 

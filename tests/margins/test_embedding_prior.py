@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from softgeom.margins.controls import DosedPrior, SizePull
-from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from papers.margins.controls import DosedPrior, SizePull
+from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
 
 
 def embeddings(T: int = 9, d: int = 6, batch: int = 2) -> torch.Tensor:

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from softgeom.language_model import rotate
-from softgeom.margins.head_blocks import HeadWeights, head_blocks, margins
+from papers.language_model import rotate
+from papers.margins.head_blocks import HeadWeights, head_blocks, margins
 
 H, R, D, T, EPS = 3, 4, 14, 9, 1e-5
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.margins import infimum
+from papers.margins import infimum
 
 
 def draw(seed, T=7, d=3):

@@ -6,14 +6,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.margins import (
+from papers.margins import (
     attention_jacobian_blocks,
     eigenvalue_margin,
     singular_value_margin,
     spectral,
     spectral_radius_margin,
 )
-from softgeom.margins import jacobian as J
+from papers.margins import jacobian as J
 
 
 def _residual_by_torch(X: torch.Tensor, W_Q, W_K, W_V, causal: str) -> torch.Tensor:

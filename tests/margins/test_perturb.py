@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.margins.perturb import (
+from papers.margins.perturb import (
     Perturbation,
     add_drift,
     add_noise,

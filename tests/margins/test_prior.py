@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sympy
 
-from softgeom.margins import log_density, prior, process, residual_map, sample_sequence, scalar
+from papers.margins import log_density, prior, process, residual_map, sample_sequence, scalar
 
 ONE = np.array([[1.0]])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from softgeom.margins import (
+from papers.margins import (
     attention_jacobian_blocks,
     constrained,
     controls,
@@ -21,7 +21,7 @@ from softgeom.margins import (
     stochastic_log_barrier,
     support,
 )
-from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
 
 ONE, FLAT, LINE = np.array([[1.0]]), torch.zeros(2, 2).double(), np.ones((5, 2)) * np.c_[:5]
 TOKENS = process.TokenModel((-0.7, 0.2, 1.1), (0.3, -0.5, 0.9), 1.4)

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from softgeom.margins import attention_jacobian_blocks, constrained, log_density, population, scalar
+from papers.margins import attention_jacobian_blocks, constrained, log_density, population, scalar
 
 PAST = np.array([-1.0, 1.0])
 

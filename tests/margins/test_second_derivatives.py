@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from softgeom.margins import log_barrier
-from softgeom.margins.determinant import signed_logdet
+from papers.margins import log_barrier
+from papers.margins.determinant import signed_logdet
 
 METHODS = ("dense", "low_rank", "dual")
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import spearmanr
 
-from softgeom.margins.intervals import Interval, draw_subsamples, median_interval
-from softgeom.margins.support import (
+from papers.margins.intervals import Interval, draw_subsamples, median_interval
+from papers.margins.support import (
     READINGS,
     ROUNDING,
     barrier_shares,

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from compendium.corpora.reviews import Reviews
-from softgeom.hardmax import reviews as prepare
-from softgeom.hardmax.reviews import WORDS_PER_REVIEW, Bags, Tokens
+from papers.hardmax import reviews as prepare
+from papers.hardmax.reviews import WORDS_PER_REVIEW, Bags, Tokens
 
 PADDING = "<PAD>"
 _GONE = re.compile(r"https?://\S+|www\.\S+|<[^>]+>")

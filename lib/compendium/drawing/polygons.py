@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
 from compendium import style
-from softgeom.bottleneck.drawing.planar import centroid
+from papers.bottleneck.drawing.planar import centroid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

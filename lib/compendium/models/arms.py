@@ -37,7 +37,7 @@ from compendium.models.sweep import (
 )
 from softgeom import parallel
 from softgeom.arrays import Floats
-from softgeom.language_model import (
+from papers.language_model import (
     GPT,
     GPTConfig,
     Penalty,
@@ -46,10 +46,10 @@ from softgeom.language_model import (
     resolve_device,
     train,
 )
-from softgeom.margins.controls import DosedPrior, SizePull
-from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
-from softgeom.margins.perturb import Perturbation
-from softgeom.margins.support import ROUNDING
+from papers.margins.controls import DosedPrior, SizePull
+from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from papers.margins.perturb import Perturbation
+from papers.margins.support import ROUNDING
 
 Losses = dict[tuple[int, str], Floats]
 NONE, PLACEBO = "none", "placebo"

@@ -21,10 +21,10 @@ from compendium import paths, statistics
 from compendium.cache import Cache
 from compendium.models.classifiers import read_model, write_model
 from softgeom import parallel
-from softgeom.hardmax.faithfulness import dissect
-from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Classifier, Recipe, accuracy, logits, random_start
-from softgeom.hardmax.training import Trained, fit
+from papers.hardmax.faithfulness import dissect
+from papers.hardmax.reviews import Bags
+from papers.hardmax.sentiment import Classifier, Recipe, accuracy, logits, random_start
+from papers.hardmax.training import Trained, fit
 
 HELD_OUT = 0.1  # share of the training reviews that decides when to stop
 _CURVE = ["epoch", "loss", "held_out", "test", "alpha", "training_loss"]

@@ -19,10 +19,10 @@ import pandas as pd
 from compendium import statistics
 from compendium.corpora.published_bags import PublishedBags
 from compendium.models.authors_recipe import Split, Watched, at_equal_loss, authors_recipe
-from softgeom.hardmax.faithfulness import Anatomy, choose, dissect, in_double, kept_decisions
-from softgeom.hardmax.leading_words import head_count
-from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Classifier, accuracy, logits
+from papers.hardmax.faithfulness import Anatomy, choose, dissect, in_double, kept_decisions
+from papers.hardmax.leading_words import head_count
+from papers.hardmax.reviews import Bags
+from papers.hardmax.sentiment import Classifier, accuracy, logits
 
 MEAN, AGAIN, ROUTES = "mean of embeddings", "mean, another start", ("hard", "softmax")
 OTHER_START = 1000  # added to the seed of a run's start and batches; the split stays

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softgeom.checkpoints import ppocr
+from compendium.models import ppocr
 from softgeom.layer import SoftmaxLayer
 
 _T = TypeVar("_T", int, str)

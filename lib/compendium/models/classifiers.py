@@ -13,9 +13,9 @@ import numpy as np
 from compendium import paths
 from compendium.cache import Cache
 from softgeom import parallel
-from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Recipe
-from softgeom.hardmax.training import Trained, train
+from papers.hardmax.reviews import Bags
+from papers.hardmax.sentiment import Recipe
+from papers.hardmax.training import Trained, train
 
 _MAKER = "42_sentiment"
 _CODE = ("softgeom/hardmax", "compendium/models/classifiers.py")

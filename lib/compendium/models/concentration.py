@@ -17,9 +17,9 @@ import pandas as pd
 from compendium import statistics
 from compendium.models.sweep import embedding_errors, load_experiment, window_scores
 from softgeom.arrays import Floats
-from softgeom.language_model import Tokens, resolve_device, window_losses
-from softgeom.margins.embedding_prior import EmbeddingPrior
-from softgeom.margins.support import (
+from papers.language_model import Tokens, resolve_device, window_losses
+from papers.margins.embedding_prior import EmbeddingPrior
+from papers.margins.support import (
     READINGS,
     ROUNDING,
     barrier_shares,

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from compendium.models.subjects import Subject
-from softgeom import circuits
-from softgeom.bottleneck.rows import nearest_rows
-from softgeom.circuits import Anatomy
+from papers import circuits
+from softgeom.rows import nearest_rows
+from papers.circuits import Anatomy
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 
 from compendium import corpora, paths
 from compendium.cache import Cache
-from softgeom.language_model.configuration import configuration_hash
-from softgeom.language_model.tokens import BytePairTokenizer, Tokens, encode_parts
+from papers.language_model.configuration import configuration_hash
+from papers.language_model.tokens import BytePairTokenizer, Tokens, encode_parts
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def load_encoded(
 
 
 def _cache() -> Cache[tuple[dict[str, Tokens], BytePairTokenizer]]:
-    code = ("softgeom/language_model/tokens.py", "compendium/models/encoded.py")
+    code = ("papers/language_model/tokens.py", "compendium/models/encoded.py")
     return Cache(paths.processed_dir() / "corpora", _write, _read, code)
 
 

@@ -14,8 +14,8 @@ import pandas as pd
 
 from compendium import paths
 from compendium.corpora import checksums
-from softgeom.hardmax.sentiment import Recipe
-from softgeom.hardmax.training import Trained
+from papers.hardmax.sentiment import Recipe
+from papers.hardmax.training import Trained
 from softgeom.source import Source, announce, sha256_of
 
 _MODEL, _HISTORIES = (

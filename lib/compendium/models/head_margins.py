@@ -11,10 +11,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from softgeom.circuits import Anatomy, Normalisation, walk
-from softgeom.circuits.anatomy import BlockAnatomy, attend
-from softgeom.language_model import LayerInternals
-from softgeom.margins.head_blocks import HeadWeights, head_blocks, margins
+from papers.circuits import Anatomy, Normalisation, walk
+from papers.circuits.anatomy import BlockAnatomy, attend
+from papers.language_model import LayerInternals
+from papers.margins.head_blocks import HeadWeights, head_blocks, margins
 
 # directions differentiated at a time: all 576 of a released model would take two gigabytes
 _TOGETHER = 64

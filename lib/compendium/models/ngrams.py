@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.arrays import Floats
-from softgeom.language_model.tokens import Tokens
+from papers.language_model.tokens import Tokens
 
 Codes = NDArray[np.int64]
 

@@ -17,9 +17,9 @@ from compendium.book import load_record, load_sources
 from compendium.models.encoded import EncodedText, load_encoded
 from compendium.models.ngrams import NGramTable
 from compendium.models.sweep import Experiment, embeddings_rms, load_experiment, window_scores
-from softgeom.language_model import Tokens, resolve_device, window_losses, windows
-from softgeom.language_model.configuration import draw_batch
-from softgeom.margins.support import ROUNDING
+from papers.language_model import Tokens, resolve_device, window_losses, windows
+from papers.language_model.configuration import draw_batch
+from papers.margins.support import ROUNDING
 
 
 def describe_run(

@@ -14,7 +14,7 @@ from softgeom.checkpoints.released import RELEASED
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
 if TYPE_CHECKING:
-    from softgeom.language_model.llama import Llama
+    from papers.language_model.llama import Llama
 
 # Both have the llama2.c format, 0.23 and 0.26 million parameters, and share their 512 pieces.
 _LOCAL = ("AI Dreams 260K", "models/aidreams260K.bin", "models/tok512.bin")
@@ -32,7 +32,7 @@ def load_released_llama() -> tuple[Llama | None, Source]:
     """The first Llama-type model that can be had, and where it came from; `None` and `ABSENT`,
     which counts as a stand-in, when there is none. ValueError if a file is damaged.
     """
-    from softgeom.checkpoints import load_llama2c
+    from papers.language_model.llama2c import load_llama2c
 
     if _find(_LOCAL) is None and _find(_HUB) is None:
         fetched("stories260K", _fetch_from_hub)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from compendium.models.sweep import measure_losses
 from softgeom import parallel
-from softgeom.language_model import Tokens
-from softgeom.margins.intervals import median_interval
-from softgeom.margins.perturb import SCALES, Perturbation, degradation_ratios
+from papers.language_model import Tokens
+from papers.margins.intervals import median_interval
+from papers.margins.perturb import SCALES, Perturbation, degradation_ratios
 
 Losses = dict[str, NDArray[np.float64]]
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from compendium import paths
 from compendium.cache import Cache
-from softgeom.bottleneck import Scan, scan
+from softgeom.scan_result import Scan
+from softgeom.scanner import scan
 from softgeom.features import Box
 from softgeom.layer import SoftmaxLayer
 

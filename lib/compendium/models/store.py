@@ -9,8 +9,8 @@ from compendium.cache import Cache
 from compendium.models import trained
 from compendium.models.encoded import EncodedText
 from compendium.models.trained import Trained
-from softgeom.language_model.configuration import TrainingConfig
-from softgeom.language_model.gpt import GPTConfig
+from papers.language_model.configuration import TrainingConfig
+from papers.language_model.gpt import GPTConfig
 
 
 def gpts(profile: str) -> Cache[Trained]:

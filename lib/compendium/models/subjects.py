@@ -14,10 +14,11 @@ from torch import Tensor
 
 from compendium.models.released import available, load_released_llama
 from compendium.models.store import load_trained
-from softgeom.checkpoints import RELEASED, load_gguf_llama
-from softgeom.language_model.generation import generate
-from softgeom.language_model.gpt import Decoder
-from softgeom.language_model.tokens import windows
+from papers.language_model.gguf_llama import load_gguf_llama
+from softgeom.checkpoints import RELEASED
+from papers.language_model.generation import generate
+from papers.language_model.gpt import Decoder
+from papers.language_model.tokens import windows
 from softgeom.source import Source
 
 

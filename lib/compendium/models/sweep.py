@@ -23,7 +23,7 @@ from compendium.models import margin_run
 from compendium.models.encoded import EncodedText
 from compendium.models.margin_run import MarginRun
 from softgeom import parallel
-from softgeom.language_model import (
+from papers.language_model import (
     GPT,
     GPTConfig,
     Tokens,
@@ -32,9 +32,9 @@ from softgeom.language_model import (
     resolve_device,
     window_losses,
 )
-from softgeom.margins.barrier import signed_log_barrier
-from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
-from softgeom.margins.perturb import (
+from papers.margins.barrier import signed_log_barrier
+from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from papers.margins.perturb import (
     Perturbation,
     contextual_embedding_error,
     embedding_rms,

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from softgeom.language_model.configuration import TrainingConfig
-from softgeom.language_model.gpt import GPT, GPTConfig
-from softgeom.language_model.saved import load_model, save_model
-from softgeom.language_model.tokens import BytePairTokenizer, Tokens
-from softgeom.language_model.training import train
+from papers.language_model.configuration import TrainingConfig
+from papers.language_model.gpt import GPT, GPTConfig
+from papers.language_model.saved import load_model, save_model
+from papers.language_model.tokens import BytePairTokenizer, Tokens
+from papers.language_model.training import train
 from softgeom.source import Source
 
 

@@ -22,8 +22,8 @@ import jinja2
 from compendium import paths
 from compendium.pages import readme
 from compendium.runs import committed, csv_rows, recorded
-from softgeom.bottleneck.verdict_table import unescape_token, up
-from softgeom.explorers.document import document
+from softgeom.verdict_table import unescape_token, up
+from softgeom.web.document import document
 
 TITLE = "A letter that a machine can never say"
 READER = "PP-OCRv6 small recogniser"

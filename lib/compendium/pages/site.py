@@ -11,7 +11,7 @@ from pathlib import Path
 
 from compendium import paths
 from compendium.pages import article
-from softgeom import explorers
+from papers import explorers
 from softgeom.checkpoints.loading import load_softmax_layer
 from softgeom.checkpoints.released import RELEASED
 

@@ -10,7 +10,7 @@ from compendium.models.characters import (
     own_and_other_gaps,
     shares_under_shift,
 )
-from softgeom.bottleneck import SoftmaxLayer
+from softgeom.layer import SoftmaxLayer
 
 
 @pytest.fixture

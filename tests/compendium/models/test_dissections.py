@@ -5,8 +5,8 @@ import torch
 
 from compendium.models import dissections
 from compendium.models.subjects import Subject
-from softgeom import circuits
-from softgeom.language_model import GPT, GPTConfig, train_tokenizer
+from papers import circuits
+from papers.language_model import GPT, GPTConfig, train_tokenizer
 from softgeom.source import Source
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from compendium.models import head_margins
-from softgeom import circuits
-from softgeom.language_model import GPT, GPTConfig, Llama, LlamaConfig
+from papers import circuits
+from papers.language_model import GPT, GPTConfig, Llama, LlamaConfig
 
 SIZES = {"d_vocab": 23, "n_layers": 2, "d_mlp": 20, "n_ctx": 12}
 CONFIGS = {

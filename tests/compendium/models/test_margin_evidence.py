@@ -6,10 +6,10 @@ import pytest
 
 from compendium.models import concentration, outcomes, robustness
 from compendium.models.sweep import Experiment
-from softgeom.language_model import GPTConfig, TrainingConfig
-from softgeom.language_model.configuration import draw_batch
-from softgeom.margins.embedding_prior import PriorConfig
-from softgeom.margins.perturb import Perturbation
+from papers.language_model import GPTConfig, TrainingConfig
+from papers.language_model.configuration import draw_batch
+from papers.margins.embedding_prior import PriorConfig
+from papers.margins.perturb import Perturbation
 
 SIZES = {0.0: (1.0, 2.0, 4.0), 0.05: (2.0, 4.0, 8.0), 0.25: (3.0, 6.0, 12.0)}
 RUNS = pd.DataFrame(

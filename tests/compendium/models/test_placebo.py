@@ -5,8 +5,8 @@ import pytest
 from compendium.models import arms, margin_run, placebo
 from compendium.models.arms import NONE, PLACEBO
 from compendium.models.sweep import Experiment
-from softgeom.language_model import GPTConfig, TrainingConfig, windows
-from softgeom.margins.embedding_prior import PriorConfig
+from papers.language_model import GPTConfig, TrainingConfig, windows
+from papers.margins.embedding_prior import PriorConfig
 from softgeom.rounding import demand_standard_model
 
 MULTIPLES = {"noise": [0.5, 2.0]}

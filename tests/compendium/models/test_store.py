@@ -8,7 +8,7 @@ from compendium import corpora
 from compendium.models import trained
 from compendium.models.encoded import load_encoded
 from compendium.models.store import load_trained, trained_gpt
-from softgeom.language_model import GPT, load_model, save_model
+from papers.language_model import GPT, load_model, save_model
 
 TEXT = "a small text about a small model.\n" * 20
 SOURCE = corpora.Source("test text", "local")
@@ -58,7 +58,7 @@ def test_a_corpus_is_encoded_once_and_an_empty_part_refused(monkeypatch):
     text = corpora.Text(TEXT * 3, TEXT, TEXT, SOURCE)
     first = load_encoded("imdb", 280, characters=500, text=text)
     # a second training would raise
-    monkeypatch.setattr("softgeom.language_model.tokens.train_tokenizer", None)
+    monkeypatch.setattr("papers.language_model.tokens.train_tokenizer", None)
     again = load_encoded("imdb", 280, characters=500, text=text)
     assert again.key == first.key
     assert again.tokenizer.decode(again.train) == (TEXT * 3)[:500]

@@ -5,7 +5,7 @@ import torch
 
 from compendium.corpora import Source
 from compendium.models.subjects import Subject, load_known
-from softgeom.language_model import GPT, GPTConfig, train_tokenizer
+from papers.language_model import GPT, GPTConfig, train_tokenizer
 
 
 def _subject() -> Subject:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from compendium.models import margin_run, sweep
-from softgeom.language_model import (
+from papers.language_model import (
     GPT,
     DivergedError,
     GPTConfig,
@@ -16,8 +16,8 @@ from softgeom.language_model import (
     window_losses,
     windows,
 )
-from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
-from softgeom.margins.perturb import Perturbation
+from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from papers.margins.perturb import Perturbation
 
 TOKENS = (np.cumsum(np.random.default_rng(5).integers(1, 4, 900)) % 23).astype(np.int32)
 BASE = sweep.Experiment(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from compendium.models import vocabularies
-from softgeom.bottleneck import scan
-from softgeom.checkpoints import glyphs
+from softgeom.scanner import scan
+from compendium.models import glyphs
 from softgeom.layer import Box, SoftmaxLayer
 
 

@@ -1,0 +1,60 @@
+"""The parts of a transformer language model, as identities that hold on real weights (002)."""
+
+from softgeom.extras import naming_the_extra
+
+with naming_the_extra():
+    from papers.circuits.anatomy import Anatomy as Anatomy
+    from papers.circuits.anatomy import BlockAnatomy as BlockAnatomy
+    from papers.circuits.anatomy import Ledger as Ledger
+    from papers.circuits.anatomy import attend as attend
+    from papers.circuits.anatomy import relative_error as relative_error
+    from papers.circuits.anatomy import run as run
+    from papers.circuits.anatomy import walk as walk
+    from papers.circuits.atlas import composition_scores as composition_scores
+    from papers.circuits.atlas import copying_scores as copying_scores
+    from papers.circuits.atlas import head_scores as head_scores
+    from papers.circuits.atlas import repeated_tokens as repeated_tokens
+    from papers.circuits.dissection import check_identities as check_identities
+    from papers.circuits.dissection import dissect as dissect
+    from papers.circuits.families import dissect_weights as dissect_weights
+    from papers.circuits.folding import centre_writers as centre_writers
+    from papers.circuits.folding import change_basis as change_basis
+    from papers.circuits.folding import fold_norms as fold_norms
+    from papers.circuits.glossary import glossary as glossary
+    from papers.circuits.heads import FactoredMatrix as FactoredMatrix
+    from papers.circuits.heads import commuting_basis as commuting_basis
+    from papers.circuits.heads import offset_profile as offset_profile
+    from papers.circuits.heads import ov_circuit as ov_circuit
+    from papers.circuits.heads import qk_circuit as qk_circuit
+    from papers.circuits.heads import rotation as rotation
+    from papers.circuits.heads import scores_by_offset as scores_by_offset
+    from papers.circuits.heads import token_ov_circuit as token_ov_circuit
+    from papers.circuits.heads import weights_as_printed as weights_as_printed
+    from papers.circuits.heads import writes_by_ov as writes_by_ov
+    from papers.circuits.layernorm import Normalisation as Normalisation
+    from papers.circuits.layernorm import centring as centring
+    from papers.circuits.layernorm import fold as fold
+    from papers.circuits.layernorm import on_sphere as on_sphere
+    from papers.circuits.layernorm import radius as radius
+    from papers.circuits.layernorm import scale as scale
+    from papers.circuits.memory import Triggers as Triggers
+    from papers.circuits.memory import explained_by_token as explained_by_token
+    from papers.circuits.memory import find_triggers as find_triggers
+    from papers.circuits.memory import promotion as promotion
+    from papers.circuits.memory import purity as purity
+    from papers.circuits.memory import purity_by_chance as purity_by_chance
+    from papers.circuits.memory import share_of_detectors as share_of_detectors
+    from papers.circuits.patching import direct_effects as direct_effects
+    from papers.circuits.patching import effects_along_paths as effects_along_paths
+    from papers.circuits.patching import effects_of_heads as effects_of_heads
+    from papers.circuits.patching import logit_gap as logit_gap
+    from papers.circuits.patching import mean_donor as mean_donor
+    from papers.circuits.patching import mixed_values as mixed_values
+    from papers.circuits.probability import decisions as decisions
+    from papers.circuits.probability import p_of_draws as p_of_draws
+    from papers.circuits.probability import token_log_probabilities as token_log_probabilities
+    from papers.circuits.stream import lens_by_depth as lens_by_depth
+    from papers.circuits.stream import logit_lens as logit_lens
+    from papers.circuits.stream import logit_shares as logit_shares
+    from papers.circuits.stream import shares_above_average as shares_above_average
+    from papers.circuits.stream import writers as writers

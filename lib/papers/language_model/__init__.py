@@ -1,0 +1,66 @@
+"""A byte-level tokenizer, a GPT that returns its internals, and a training loop."""
+
+from __future__ import annotations
+
+from softgeom.extras import naming_the_extra
+
+with naming_the_extra():
+    from papers.language_model.configuration import (
+        TrainingConfig,
+        configuration_hash,
+        draw_batch,
+        learning_rate,
+    )
+    from papers.language_model.generation import generate
+    from papers.language_model.gpt import (
+        GPT,
+        Decoder,
+        GPTConfig,
+        explain_block,
+        mix_heads,
+        rotate,
+    )
+    from papers.language_model.internals import Internals, LayerInternals
+    from papers.language_model.llama import Llama, LlamaConfig
+    from papers.language_model.pieces import PieceTokenizer
+    from papers.language_model.saved import load_model, save_model
+    from papers.language_model.tokens import BytePairTokenizer, Tokens, train_tokenizer, windows
+    from papers.language_model.training import (
+        DivergedError,
+        Penalty,
+        Training,
+        resolve_device,
+        train,
+        window_losses,
+    )
+
+__all__ = [
+    "GPT",
+    "BytePairTokenizer",
+    "Decoder",
+    "DivergedError",
+    "GPTConfig",
+    "Internals",
+    "LayerInternals",
+    "Llama",
+    "LlamaConfig",
+    "Penalty",
+    "PieceTokenizer",
+    "Tokens",
+    "Training",
+    "TrainingConfig",
+    "configuration_hash",
+    "draw_batch",
+    "explain_block",
+    "generate",
+    "learning_rate",
+    "load_model",
+    "mix_heads",
+    "resolve_device",
+    "rotate",
+    "save_model",
+    "train",
+    "train_tokenizer",
+    "window_losses",
+    "windows",
+]

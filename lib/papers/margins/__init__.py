@@ -1,0 +1,58 @@
+"""Where attention's change of variables is singular, and the log-barrier that keeps a model away
+from there.
+
+Closed forms (``jacobian``, ``spectral``, ``scalar``), the generative model and its token laws
+(``prior``, ``process``) need NumPy and SciPy only.  The log-barrier and what trains with it import
+PyTorch when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from softgeom.extras import naming_the_extra
+from papers.margins.jacobian import (
+    appendix_a_blocks,
+    attend,
+    attention_jacobian_blocks,
+    residual_jacobian,
+    residual_map,
+)
+from papers.margins.prior import log_density, sample_sequence
+from papers.margins.spectral import (
+    eigenvalue_margin,
+    singular_value_margin,
+    spectral_radius_margin,
+)
+
+# name -> module, for names whose module imports torch
+_TORCH_NAMES = {
+    "EmbeddingPrior": "embedding_prior",
+    "PriorConfig": "embedding_prior",
+    "log_barrier": "barrier",
+    "series_log_barrier": "barrier_estimates",
+    "signed_log_barrier": "barrier",
+    "stochastic_log_barrier": "barrier_estimates",
+}
+
+__all__ = [
+    "appendix_a_blocks",
+    "attend",
+    "attention_jacobian_blocks",
+    "eigenvalue_margin",
+    "log_density",
+    "residual_jacobian",
+    "residual_map",
+    "sample_sequence",
+    "singular_value_margin",
+    "spectral_radius_margin",
+    *_TORCH_NAMES,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _TORCH_NAMES:
+        with naming_the_extra():
+            return getattr(import_module(f"{__name__}.{_TORCH_NAMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

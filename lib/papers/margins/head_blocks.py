@@ -1,0 +1,196 @@
+"""The block of attention as released models have it: inclusive, rotary, grouped, behind a norm; in
+r dimensions (003, Appendix A, corrected).
+
+A head reads y_j = N(x_j), with N an RMSNorm or LayerNorm, and writes W_O sum_j a_ij W_V y_j, where
+W_V is (r, d), W_O (d, r), and a_ij is the softmax over j <= i of
+
+    l_ij = (R_i W_Q y_i).(R_j W_K y_j) / sqrt(r).
+
+A token enters its own write as query, as key and as value. With ybar_i = sum_j a_ij y_j, u = y_i -
+ybar_i, and kappa_ij = W_Q^T R_i^T R_j W_K y_j / sqrt(r), of mean kappabar_i, the derivative of the
+write by x_i is W_O C_i D_i with
+
+    C_i = a_ii W_V (I + u (W_K^T W_Q y_i)^T / sqrt(r))
+          + W_V sum_j a_ij (y_j - ybar_i)(kappa_ij - kappabar_i)^T,                       (r, d)
+    D_i = dN/dx_i = diag(gamma) (P - n n^T / d) / s,   n = (x_i P) / s,                   (d, d)
+
+since R_i^T R_i = I in the term through the own key. Two maps are of interest, with the block of one
+position
+
+    residual map  e = x - attention(N(x)):  J = I_d - W_O C D,
+    stream map        x + attention(N(x)):  J = I_d + W_O C D,
+
+and det(I_d -+ W_O C D) = det(I_r -+ C D W_O): everything is read off the r x r matrix B = C D W_O,
+whose eigenvalues are those of W_O C D that may differ from zero. The residual map folds where an
+eigenvalue reaches 1, the stream map where one reaches -1. For H heads together B is (H r, H r),
+with blocks B_gh = C_g D W_O^h.
+
+Columns are vectors, as in the other files of this chapter: W_Q y, not y W_Q. Needs PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from papers.language_model import rotate
+
+# relative; some thousand times the rounding of an eigenvalue of a small block
+EQUAL = 1e-9
+
+
+@dataclass(frozen=True)
+class HeadWeights:
+    """The heads of one layer and the norm that they read through.
+
+    A group of query heads that share keys and values repeats them; a LayerNorm's shift is in the
+    states `y` already.
+    """
+
+    W_Q: Tensor  # (H, r, d)
+    W_K: Tensor  # (H, r, d)
+    W_V: Tensor  # (H, r, d)
+    W_O: Tensor  # (H, d, r)
+    gamma: Tensor  # (d,)
+    centred: bool  # LayerNorm, which subtracts the mean
+    rotary_base: float | None  # None for learned positions
+
+    def __post_init__(self) -> None:
+        H, r, d = self.W_Q.shape
+        found = [tuple(W.shape) for W in (self.W_K, self.W_V, self.W_O.mT)] + [
+            (H, r, *self.gamma.shape)
+        ]
+        if any(shape != (H, r, d) for shape in found):
+            raise ValueError(
+                f"W_Q {(H, r, d)}, W_K {found[0]}, W_V {found[1]}, W_O "
+                f"{tuple(self.W_O.shape)} and gamma {tuple(self.gamma.shape)} do not fit: "
+                "give (H, r, d) three times, (H, d, r) and (d,)."
+            )
+
+
+def head_blocks(
+    heads: HeadWeights,
+    y: Tensor,
+    n: Tensor,
+    s: Tensor,
+    positions: Tensor,
+    *,
+    together: bool = False,
+) -> Tensor:
+    """B of every head, or of all heads together, at some positions of a text.
+
+    Parameters
+    ----------
+    heads : HeadWeights
+        One layer.
+    y : (T, d)
+        What the heads read, after gain and shift.
+    n : (T, d)
+        The states centred (LayerNorm) and divided by their scale, before gain and shift.
+    s : (T,)
+        The scales.
+    positions : (P,) integers
+        Where the block is wanted; each head sees all that is not ahead of it.
+    together : bool
+        Whether heads are taken as one map: (P, H r, H r) in place of (H, P, r, r).
+
+    Raises
+    ------
+    ValueError
+        When a position is outside the text, or the states are in half precision.
+    """
+    if y.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"states in {y.dtype} leave nothing of a determinant: take float64.")
+    if len(positions) == 0 or positions.min() < 0 or positions.max() >= len(y):
+        raise ValueError(
+            f"positions must be at least one number from 0 to {len(y) - 1}, got "
+            f"{positions.tolist()}."
+        )
+    H, r, _ = heads.W_Q.shape
+    q, k, v = (y @ W.mT for W in (heads.W_Q, heads.W_K, heads.W_V))  # (H, T, r) each, not turned
+    turned_q, turned_k = (
+        (q, k) if heads.rotary_base is None else (rotate(x, heads.rotary_base) for x in (q, k))
+    )
+    scores = (turned_q[:, positions] @ turned_k.mT) / math.sqrt(r)  # (H, P, T)
+    ahead = torch.arange(len(y)) > positions[:, None]
+    a = scores.masked_fill(ahead, -torch.inf).softmax(-1)
+    own = a.gather(-1, positions.expand(H, -1)[..., None])  # a_ii, (H, P, 1)
+    mean_v, mean_k = a @ v, a @ turned_k
+    moments = (
+        torch.einsum("hpt,htm,htn->hpmn", a, v, turned_k) - mean_v[..., None] * mean_k[..., None, :]
+    )
+    if heads.rotary_base is not None:  # (k_j - kbar)^T R_j^T R_i: the query's turn, from the right
+        moments = _turn_back(moments, positions, heads.rotary_base)
+    # Three r x r (or r x H r) products of the norm's derivative: W D W_O for W = W_Q, W_K, W_V.
+    # (H, d, r) or (1, d, H r)
+    W_O = heads.W_O if not together else heads.W_O.transpose(0, 1).flatten(1)[None]
+    Q, K, V = (
+        _through_norm(W, W_O, heads, n[positions], s[positions])
+        for W in (heads.W_Q, heads.W_K, heads.W_V)
+    )
+    # (W_K^T W_Q y)^T D W_O / sqrt(r)
+    through_key = torch.einsum("hpm,hpmn->hpn", q[:, positions], K) / math.sqrt(r)
+    by_query = moments @ Q / math.sqrt(r)
+    u = v[:, positions] - mean_v  # W_V (y_i - ybar_i)
+    B = own[..., None] * (V + u[..., None] * through_key[..., None, :]) + by_query
+    return B.permute(1, 0, 2, 3).flatten(1, 2) if together else B
+
+
+def margins(B: Tensor) -> dict[str, Tensor]:
+    """What the eigenvalues of B (..., r, r) say about both maps.
+
+    Returns
+    -------
+    dict
+        ``coupling``: the real eigenvalue of largest modulus (0 where none is real), whose sign is
+        the sign of the coupling; ``residual``: distance of the spectrum from 1, min |1 - lambda|;
+        ``stream``: distance from -1; ``log_residual``, ``log_stream``: log |det(I - B)|, log |det(I
+        + B)|; ``folded``: whether det(I - B) is negative, so that the residual map has turned over.
+    """
+    eigenvalues = torch.linalg.eigvals(B)
+    size = eigenvalues.abs()
+    real = eigenvalues.imag.abs() <= EQUAL * size.amax(-1, keepdim=True)
+    largest = torch.where(real, size, 0.0).amax(-1, keepdim=True)
+    # Of a and -a the positive one: rounding must not choose the sign.
+    leading = real & (size >= (1 - EQUAL) * largest)
+    coupling = torch.where(leading, eigenvalues.real, -torch.inf).amax(-1)
+    coupling = torch.where(real.any(-1), coupling, 0.0)
+    eye = torch.eye(B.shape[-1], dtype=B.dtype)
+    residual, stream = torch.linalg.slogdet(eye - B), torch.linalg.slogdet(eye + B)
+    return {
+        "coupling": coupling,
+        "residual": (1 - eigenvalues).abs().amin(-1),
+        "stream": (1 + eigenvalues).abs().amin(-1),
+        "log_residual": residual.logabsdet,
+        "log_stream": stream.logabsdet,
+        "folded": residual.sign < 0,
+    }
+
+
+def _turn_back(moments: Tensor, positions: Tensor, base: float) -> Tensor:
+    """Columns k_j^T R_j^T R_i: turn each row of the last axis by minus its position."""
+    # Turned the other way is mirrored, turned, and mirrored again.
+    mirror = torch.ones(moments.shape[-1], dtype=moments.dtype)
+    mirror[1::2] = -1
+    rows = (moments * mirror)[..., None, :].unbind(1)
+    turned = [rotate(x, base, offset=i) for x, i in zip(rows, positions.tolist(), strict=True)]
+    return torch.stack(turned, 1)[..., 0, :] * mirror
+
+
+def _through_norm(W: Tensor, W_O: Tensor, heads: HeadWeights, n: Tensor, s: Tensor) -> Tensor:
+    """W D W_O at each position: (H, r, d), (H or 1, d, m) -> (H, P, r, m), from one product and a
+    rank-one term.
+
+    D = diag(gamma) (P - n n^T / d) / s, so W D W_O = [(W gamma) P W_O - (W gamma n)(n^T W_O) / d] /
+    s.
+    """
+    scaled = W * heads.gamma
+    projected = W_O - W_O.mean(1, keepdim=True) if heads.centred else W_O
+    constant = scaled @ projected  # (H, r, m)
+    left, right = n @ scaled.mT, n @ projected  # (H, P, r), (H or 1, P, m)
+    return (constant[:, None] - left[..., None] * right[..., None, :] / n.shape[-1]) / s[
+        :, None, None
+    ]

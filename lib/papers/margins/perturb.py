@@ -1,0 +1,171 @@
+"""Perturbed embeddings and what they cost a language model (003, Section 7.3, Figure 7.5, Appendix
+E.1).
+
+Two families act on the token embeddings e_t of a sequence before the first block:
+
+* noise:  e'_t = e_t + sigma eps_t, eps_t ~ N(0, I_d);
+* drift:  e'_t = e_t + sigma z_t u, z_t ~ N(0, 1), with one random direction u per sequence.
+
+The paper compares models at equal absolute sigma by the degradation ratio, perturbed over clean
+perplexity. A model whose embeddings are larger sees a smaller relative perturbation at the same
+sigma: so sigma is also given relative to the root mean square of the embeddings, and the loss also
+as a difference in nats, which a poor clean model cannot make small by dividing. The text has lost
+whether u has unit length or is Gaussian; ``direction`` says which.
+
+Shapes: embeddings X (B, T, d), losses (windows, T), E (V, d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+FAMILIES = ("noise", "drift")
+SCALES = ("absolute", "relative")
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """One condition of the robustness experiment."""
+
+    family: str  # noise or drift
+    scale: str  # absolute, or relative to the embeddings' root mean square
+    level: int  # number in its grid, from 1
+    sigma: float  # in the units of the scale
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES or self.scale not in SCALES:
+            raise ValueError(
+                f"perturbation {self.family!r} at scale {self.scale!r}: choose a family of "
+                f"{', '.join(FAMILIES)} and a scale of {', '.join(SCALES)}."
+            )
+        if not self.sigma >= 0:
+            raise ValueError(f"sigma is {self.sigma}: a perturbation's size is zero or positive.")
+
+
+def add_noise(X: Tensor, sigma: float, generator: torch.Generator) -> Tensor:
+    """Add independent Gaussian noise of deviation ``sigma`` to every coordinate of X (B, T, d)."""
+    return X + sigma * _normal(X.shape, generator).to(X)
+
+
+def add_drift(
+    X: Tensor, sigma: float, generator: torch.Generator, direction: str = "unit"
+) -> Tensor:
+    """Move each token of X (B, T, d) by ``sigma * z_t`` along its sequence's own random direction.
+
+    Parameters
+    ----------
+    X : (B, T, d)
+        Embeddings.
+    sigma : float
+        Standard deviation of a token's shift along u.
+    generator : torch.Generator
+        On the CPU, so that a draw does not depend on the device.
+    direction : str
+        ``unit``: u is uniform on the sphere; ``gaussian``: u ~ N(0, I), about sqrt(d) long.
+    """
+    if direction not in ("unit", "gaussian"):
+        raise ValueError(f"direction is {direction!r}: choose unit or gaussian.")
+    B, T, d = X.shape
+    u = _normal((B, 1, d), generator)
+    if direction == "unit":
+        u = u / u.norm(dim=-1, keepdim=True)
+    return X + (sigma * _normal((B, T, 1), generator) * u).to(X)
+
+
+def perturber(
+    perturbation: Perturbation, rms: float, seed: int, direction: str = "unit"
+) -> Callable[[Tensor, slice], Tensor]:
+    """A function for :func:`papers.language_model.window_losses`.
+
+    Parameters
+    ----------
+    perturbation : Perturbation
+        What to add.
+    rms : float
+        Root mean square of the model's embeddings: the unit of a relative sigma. A drift along a
+        unit vector moves one coordinate out of d, so its unit is the typical length of an
+        embedding, sqrt(d) rms.
+    seed : int
+        Window w always gets the draw of ``(seed, w)``, so that models and levels are compared on
+        the same randomness.
+    direction : str
+        As for :func:`add_drift`.
+    """
+
+    def perturb(X: Tensor, rows: slice) -> Tensor:
+        unit = 1.0
+        if perturbation.scale == "relative":
+            unit = rms * (
+                X.shape[-1] ** 0.5
+                if perturbation.family == "drift" and direction == "unit"
+                else 1.0
+            )
+        sigma = perturbation.sigma * unit
+        perturbed = []
+        for window, x in enumerate(X, start=rows.start):
+            generator = torch.Generator().manual_seed(seed * 1_000_003 + window)
+            one = x[None]
+            perturbed.append(
+                add_noise(one, sigma, generator)
+                if perturbation.family == "noise"
+                else add_drift(one, sigma, generator, direction)
+            )
+        return torch.cat(perturbed)
+
+    return perturb
+
+
+def embedding_rms(X: Tensor) -> float:
+    """Root mean square of all entries of X, sqrt(mean of squares)."""
+    return X.detach().double().pow(2).mean().sqrt().item()
+
+
+def degradation_ratios(
+    clean: NDArray[np.float64], perturbed: NDArray[np.float64], subsamples: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Perturbed over clean perplexity of each subsample of windows.
+
+    Parameters
+    ----------
+    clean, perturbed : (windows,)
+        Mean loss of each window, in nats.
+    subsamples : (n, size) integers
+        From :func:`papers.margins.intervals.draw_subsamples`.
+
+    Returns
+    -------
+    (n,) : exp(mean perturbed loss - mean clean loss); its logarithm is the difference in nats.
+    """
+    return np.exp((perturbed - clean)[subsamples].mean(-1))
+
+
+def contextual_embedding_error(logits: Tensor, tokens: Tensor, E: Tensor) -> Tensor:
+    """Squared distance between a token's embedding and the one that the model expects, relative to
+    its own square.
+
+    Parameters
+    ----------
+    logits : (..., V)
+        Of the token that follows each position.
+    tokens : (...)
+        The tokens that follow.
+    E : (V, d)
+        Token embeddings.
+
+    Returns
+    -------
+    (...) : |e_t - sum_v p(v | past) E_v|^2 / |e_t|^2 (003, Section 7.5, item 3).
+    """
+    expected = logits.softmax(-1).to(E.dtype) @ E
+    truth = E[tokens]
+    return (truth - expected).pow(2).sum(-1) / truth.pow(2).sum(-1)
+
+
+def _normal(shape: tuple[int, ...] | torch.Size, generator: torch.Generator) -> Tensor:
+    return torch.randn(shape, generator=generator, dtype=torch.float64)

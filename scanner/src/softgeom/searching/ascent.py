@@ -1,0 +1,133 @@
+"""Witness search for many classes at once: ascent on the margin against a small working set of
+rivals.
+
+The margin ``m_t(z) = min_{i != t} (w'_t - w'_i).z + b'_t - b'_i`` is concave. One look at all
+rivals (look.py) costs as much per class as thousands of steps against a few, so each class climbs
+against its k strongest rivals only (polyak.py), and then looks at everybody once; rivals that turn
+out stronger join its working set. The first candidate is the far point of the region in the
+direction from the mean row to the class's own: in most layers that settles nearly everything in
+the first look, hence at the cost of one ``W @ W.T``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from softgeom.arrays import Floats, Ints, Singles
+from softgeom.problem import Problem
+from softgeom.searching.device import Device
+from softgeom.searching.look import Look, look
+from softgeom.searching.polyak import polyak_ascent
+
+GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
+ROUNDS, STEPS = 8, 20  # climbs of one class; steps of its first, each later one has twice as many
+GROUP_BYTES = 2**20  # working sets climbed together: small enough for the second-level cache
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The best points that a search found for n classes."""
+
+    Z: Singles  # (n, D)
+    margin: Floats  # (n,) in float32 arithmetic, against all rivals
+    steps: Ints  # (n,) steps of ascent until the point was found
+    # (n,) looks at all rivals: their mean is the cost of the search in units of one W @ W.T
+    looks: Ints
+    # per class the working set; empty for classes that won at the first look
+    rivals: list[Ints]
+
+
+def climb(
+    problem: Problem,
+    classes: Ints,
+    *,
+    rounds: int = ROUNDS,
+    rivals: int = 32,
+    worth: float = 0.0,
+    device: Device | None = None,
+) -> Candidates:
+    """Search a witness for each of ``classes`` (n,), from the region's far points.
+
+    Before each of ``rounds`` climbs so many ``rivals``, the strongest of the last look at all, join
+    a working set. A round in which less than a share ``worth`` of those that climbed have won
+    is the last: where proofs are cheap, the rest is better left to them. Looks and steps run on
+    ``device``; default NumPy.
+    """
+    see: Callable[..., Look] = partial(look, problem) if device is None else device.look
+    ascend: Callable[..., Any] = partial(_ascend, problem) if device is None else device.ascend
+    group_bytes = GROUP_BYTES if device is None else device.group_bytes
+    classes = np.asarray(classes, dtype=np.intp)
+    Z = far_points(problem, classes)
+    seen = see(Z, classes, strongest=rivals)
+    margin = seen.margin
+    taken, looks = np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
+    working: list[Ints] = [np.zeros(0, np.intp)] * len(classes)
+    left, stuck = seen.losers, np.zeros(len(classes), np.intp)
+    strongest = seen.strongest
+    for turn in range(rounds):
+        if not len(left):
+            break
+        for n, stronger in zip(left, strongest, strict=True):
+            working[n] = np.union1d(working[n], stronger)
+        sets = [working[n] for n in left]
+        steps = 2 * STEPS if turn else STEPS
+        trial, lead = _climb_groups(ascend, group_bytes, Z[left], classes[left], sets, steps)
+        taken[left] += steps
+        looks[left] += 1
+        seen = see(trial, classes[left], strongest=rivals)
+        better = seen.margin > margin[left]
+        margin[left[better]], Z[left[better]] = seen.margin[better], trial[better]
+        stuck[left] += lead >= 0
+        hopeful = stuck[left[seen.losers]] < GIVE_UP
+        if len(left) - len(seen.losers) < worth * len(left):
+            break
+        left, strongest = left[seen.losers][hopeful], seen.strongest[hopeful]
+    return Candidates(Z, margin, taken, looks, working)
+
+
+def far_points(problem: Problem, classes: Ints) -> Singles:
+    """The region's far points (n, D) from the mean row towards those of classes (n,)."""
+    return problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
+
+
+def _climb_groups(
+    ascend: Callable[..., tuple[Singles, Singles]],
+    group_bytes: int,
+    Z: Singles,
+    classes: Ints,
+    working: list[Ints],
+    steps: int,
+) -> tuple[Singles, Singles]:
+    """Climb with working sets of like size together: points (n, D), best rivals' leads (n,)."""
+    sizes, result = np.array([len(rivals) for rivals in working]), Z.copy()
+    lead = np.full(len(Z), np.inf, np.float32)
+    for group, width in of_like_size(sizes, group_bytes // (4 * Z.shape[1])):
+        # shorter working sets are padded with their first rival, which changes no maximum
+        padded = [np.append(working[n], np.full(width - sizes[n], working[n][0])) for n in group]
+        result[group], lead[group] = ascend(Z[group], classes[group], np.stack(padded), steps)
+    return result, lead
+
+
+def of_like_size(sizes: Ints, rows: int) -> Iterator[tuple[Ints, int]]:
+    """Positions of sets of ``sizes`` (n,), a group of like size at a time, which hold about so many
+    rows together, and the largest size in the group.
+    """
+    order, start = np.argsort(sizes, kind="stable"), 0
+    while start < len(order):
+        group = order[start : start + max(1, rows // max(1, int(sizes[order[start]])))]
+        start += len(group)
+        yield group, int(sizes[group].max())
+
+
+def _ascend(
+    problem: Problem, Z: Singles, classes: Ints, index: Ints, steps: int
+) -> tuple[Singles, Singles]:
+    """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
+    A = problem.rows(index) - problem.rows(classes)[:, None]
+    c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
+    return polyak_ascent(np, A, c, Z, problem.project, steps)

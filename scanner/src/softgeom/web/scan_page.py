@@ -1,0 +1,75 @@
+"""The page that scans an output layer in the browser, as one HTML text: a file is dropped on it,
+and nothing of it leaves the page.
+
+Search and proofs run in a worker, in the JavaScript of `static/scan_*.js`, with the library's
+bounds on rounding; what it can not decide is called undecided. The folder that it offers is the one
+of `softgeom scan`: `softgeom verify` and `scanner/tools/check_proofs.py` check it.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from papers.explorers import scripts
+from softgeom.web.document import FIGURE, document
+from papers.explorers.examples import initial_state
+from softgeom.layer import SoftmaxLayer
+
+TITLE = "Scan your last layer here"
+
+
+def scan_page(
+    layer: SoftmaxLayer | None = None, name: str = "", more: Mapping[str, str] | None = None
+) -> str:
+    """The page as one HTML text, with its worker and a layer to try inside.
+
+    Parameters
+    ----------
+    layer, name
+        The layer, and how its button calls it; without one a small example.
+    more
+        Addresses of such pages with other layers, by the names of these.
+
+    Returns
+    -------
+    str
+        Write it to a file and open that, or show it in an iframe, as the explorers' pages.
+    """
+    links = [
+        f'<a href="{html.escape(to)}">{html.escape(of)}</a>' for of, to in (more or {}).items()
+    ]
+    parts = {
+        "title": TITLE,
+        "worker": scripts.module("scan_worker"),
+        "script": scripts.module("scan_page"),
+        "example": example(_small() if layer is None else layer),
+        "file": f"{name.partition(' (')[0] or 'example'}.npz",
+        "try": f"Scan {html.escape(name)}" if name else "Try it with a small example",
+        "more": f"<p>Or open this page with {', '.join(links)} inside.</p>" if links else "",
+    }
+    body = re.sub("@(\\w+)@", lambda m: parts[m[1]], scripts.text("scan.html"))
+    style = scripts.stylesheet() + scripts.text("scan.css") + FIGURE
+    return document(TITLE, style, body, workers=True)
+
+
+def example(layer: SoftmaxLayer) -> str:
+    """The layer as an .npz file in base64."""
+    parts = {"W": layer.W, "b": layer.b, "tokens": layer.tokens and np.array(layer.tokens)}
+    held: dict[str, Any] = {name: array for name, array in parts.items() if array is not None}
+    with io.BytesIO() as file:
+        np.savez_compressed(file, **held)
+        return base64.b64encode(file.getvalue()).decode()
+
+
+def _small() -> SoftmaxLayer:
+    """The softmax explorer's first layer, with names."""
+    state = initial_state("softmax")
+    names = [f"c{n}" for n in range(1, len(state["W"]) + 1)]
+    return SoftmaxLayer(np.array(state["W"], np.float32), state["b"], names)

@@ -1,0 +1,293 @@
+"""Every model class of Transformers that builds small from a configuration, saved to a folder and
+read back: is the layer that `sg.load` takes the one that the model ends with?
+
+`python scanner/tests/census/census.py [NAME ...]` writes results/bench/census.csv, a row for each class:
+right, refused, wrong, or does not build. Rows that are there are kept (`--anew` asks all again). No
+network: weights are random. The exit code is 1 if any row is wrong.
+
+The second route is the model itself: its output embeddings, or the one layer that has as many
+outputs as labels; where there are several, a forward pass is watched for the layer whose output is
+the model's logits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import logging
+import random
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import softgeom as sg
+
+TABLE = Path(__file__).resolve().parents[2] / "results" / "bench" / "census.csv"
+PAGE = """# Which models are supported
+
+`softgeom` reads the layer that a model ends with from its folder. For each class of Transformers
+that builds small from its configuration, this layer was compared with the model's own
+([every class](../results/bench/census.csv), made by `python scanner/tests/census/census.py`).
+
+| kind | right | refused | wrong | does not build small |
+| --- | --- | --- | --- | --- |
+{table}
+A refusal lists the matrices that `--weight NAME` can choose. Refused are:
+
+{refused}"""
+COLUMNS = ("class", "kind", "status", "tensor", "bias", "seen by", "said")
+KINDS = {
+    "causal LM": "CAUSAL_LM",
+    "masked LM": "MASKED_LM",
+    "seq2seq LM": "SEQ_TO_SEQ_CAUSAL_LM",
+    "speech to text": "SPEECH_SEQ_2_SEQ",
+    "CTC": "CTC",
+    "image and text LM": "IMAGE_TEXT_TO_TEXT",
+    "sequence classification": "SEQUENCE_CLASSIFICATION",
+    "token classification": "TOKEN_CLASSIFICATION",
+    "image classification": "IMAGE_CLASSIFICATION",
+    "audio classification": "AUDIO_CLASSIFICATION",
+    "video classification": "VIDEO_CLASSIFICATION",
+    "pretraining": "PRETRAINING",
+}
+LABELS, WORDS, SECONDS, LARGEST = 7, 211, 90, 10**8
+# one number for each size that configurations name; a class that refuses them keeps its own
+SMALL: dict[str, Any] = {
+    "vocab_size": WORDS, "decoder_vocab_size": WORDS, "src_vocab_size": WORDS,
+    "tgt_vocab_size": WORDS, "encoder_vocab_size": WORDS, "hidden_size": 32, "d_model": 32,
+    "n_embd": 32, "dim": 32, "embedding_size": 32, "emb_dim": 32, "num_hidden_layers": 2,
+    "num_layers": 2, "n_layer": 2, "n_layers": 2, "encoder_layers": 2, "decoder_layers": 2,
+    "num_decoder_layers": 2, "num_attention_heads": 4, "num_heads": 4, "n_head": 4, "n_heads": 4,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 48, "d_ff": 48, "ffn_dim": 48, "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48, "n_inner": 48, "hidden_dim": 48, "moe_intermediate_size": 16,
+    "num_local_experts": 2, "num_experts": 2, "n_routed_experts": 2, "head_dim": 8, "d_kv": 8,
+}  # fmt: skip
+TOKENS = ("pad", "bos", "eos", "decoder_start", "sep", "cls", "mask", "unk")
+
+
+def families() -> Iterator[tuple[str, str, str]]:
+    """Kind, model type and class of each head of Transformers, each class once."""
+    from transformers.models.auto import modeling_auto
+
+    seen = set()
+    for kind, table in KINDS.items():
+        for family, names in getattr(modeling_auto, f"MODEL_FOR_{table}_MAPPING_NAMES").items():
+            for name in [names] if isinstance(names, str) else names:
+                if name not in seen:
+                    seen.add(name)
+                    yield kind, family, name
+
+
+def build(family: str, name: str) -> Any:
+    """The model, as small as its configuration lets it be, with random numbers everywhere."""
+    import torch
+    import transformers
+    from transformers.initialization import no_init_weights
+
+    reason: Exception | None = None
+    fewer = {key: size for key, size in SMALL.items() if "layer" in key or "vocab" in key}
+    for sizes in (SMALL, fewer, {}):
+        try:
+            with no_init_weights():
+                model = getattr(transformers, name)(_configured(family, sizes)).eval()
+            if sum(tensor.numel() for tensor in model.parameters()) > LARGEST:
+                raise RuntimeError("does not build small")
+        except Exception as error:  # a size that does not fit another: the next try has fewer
+            reason = error
+            continue
+        # constants of an initialisation would hide a mix-up
+        generator = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for tensor in model.parameters():
+                if tensor.is_floating_point():
+                    tensor.copy_(torch.randn(tensor.shape, generator=generator) * 0.3)
+        model.tie_weights()
+        return model
+    raise RuntimeError(f"does not build: {reason}")
+
+
+def _configured(family: str, sizes: dict[str, Any]) -> Any:
+    from transformers import AutoConfig
+
+    plain = AutoConfig.for_model(family)
+    asked = _shrunk(plain, sizes)
+    for name, part in vars(plain).items():
+        if hasattr(part, "to_dict") and hasattr(part, "model_type"):
+            asked[name] = {"model_type": part.model_type, **_shrunk(part, sizes)}
+    config = type(plain)(**asked)
+    config.num_labels = LABELS
+    if getattr(config, "problem_type", None) is None:
+        config.problem_type = "single_label_classification"
+    return config
+
+
+def _shrunk(config: Any, sizes: dict[str, Any]) -> dict[str, Any]:
+    """The sizes that a configuration has, and tokens that the small vocabulary has."""
+    small = {key: size for key, size in sizes.items() if type(getattr(config, key, None)) is int}
+    tokens = (f"{token}_token_id" for token in TOKENS)
+    return small | {key: 0 for key in tokens if isinstance(getattr(config, key, None), int)}
+
+
+def truth(model: Any) -> tuple[np.ndarray, np.ndarray | None, str]:
+    """W, b and how they were found: as the model says, else by what it does."""
+    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    if getattr(head, "out_features", None) is not None:  # an embedding is only tied, if at all
+        return *_numbers(head), "output embeddings"
+    outputs = (
+        getattr(part, "out_features", getattr(part, "out_channels", None))
+        for part in model.modules()
+    )
+    last = [part for part, n in zip(model.modules(), outputs, strict=True) if n == LABELS]
+    if len(last) == 1:
+        return *_numbers(last[0]), "number of labels"
+    watched = _watched(model)
+    if watched is None:
+        raise RuntimeError(f"does not build: {len(last)} layers may be its head")
+    return *_numbers(watched), "forward pass"
+
+
+def _watched(model: Any) -> Any:
+    """The layer whose output is the logits of some input, or None."""
+    import torch
+
+    made: list[tuple[Any, Any, Any]] = []
+    layers = [part for part in model.modules() if getattr(part, "weight", None) is not None]
+    hooks = [part.register_forward_hook(lambda *three: made.append(three)) for part in layers]
+    try:
+        for given in _inputs(model):
+            made.clear()
+            try:
+                with torch.no_grad():
+                    answer = model(**given)
+            except Exception:  # not an input of this model
+                continue
+            logits = getattr(answer, "logits", None)
+            for part, _, out in reversed(made):
+                if torch.is_tensor(out) and torch.is_tensor(logits) and _same(out, logits):
+                    return part
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return None
+
+
+def _same(out: Any, logits: Any) -> bool:
+    """Whether the scores are the layer's: all, those of one place of a sequence, or their mean."""
+    if out.shape[-1] != logits.shape[-1] or out.ndim < 2:
+        return False
+    ways = [out, *([out[:, 0], out[:, -1], out.mean(1)] if out.ndim == logits.ndim + 1 else [])]
+    return any(w.shape == logits.shape and bool(((w - logits).abs() < 1e-4).all()) for w in ways)
+
+
+def _inputs(model: Any) -> Iterator[dict[str, Any]]:
+    import torch
+
+    torch.manual_seed(1)
+    ids = torch.arange(1, 17)[None]
+    both = {"input_ids": ids, "decoder_input_ids": ids}
+    size = getattr(model.config, "image_size", None)
+    side = size if isinstance(size, int) else 224
+    yield {"input_ids": ids}
+    yield both
+    yield {"input_ids": ids, "bbox": torch.zeros(1, 16, 4, dtype=torch.long)}
+    for pixels in dict.fromkeys((side, 224, 64)):
+        yield {"pixel_values": torch.randn(1, 3, pixels, pixels)}
+    yield {"pixel_values": torch.randn(1, getattr(model.config, "num_frames", 8), 3, side, side)}
+    yield {"input_values": torch.randn(1, 16000)}
+    for shape in ((1, 80, 3000), (1, 100, 80), (1, 100, 160), (1, 1024, 128)):
+        for key in ("input_features", "input_values"):
+            yield {key: torch.randn(shape)} | ({"decoder_input_ids": ids} if shape[1] == 80 else {})
+
+
+def _numbers(layer: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    W = layer.weight.detach().float().numpy()
+    b = getattr(layer, "bias", None)
+    return W.reshape(len(W), -1), None if b is None else b.detach().float().numpy()
+
+
+def row(kind: str, family: str, name: str) -> dict[str, str]:
+    """What the reader makes of one class."""
+    told = {"class": name, "kind": kind, "status": "does not build"}
+    try:
+        model = build(family, name)
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            try:
+                head = sg.load(folder)
+            except ValueError as error:
+                return told | {"status": "refused", "said": str(error).replace(folder, "FOLDER")}
+            W, b, seen = truth(model)
+    except Exception as error:
+        return told | {"said": f"{type(error).__name__}: {error}".split("\n")[0][:200]}
+    told |= {"tensor": head.names["weight"], "bias": head.names.get("bias", ""), "seen by": seen}
+    ours, bias = head.layer.W, head.layer.b
+    if ours.shape != W.shape or not np.allclose(ours, W, atol=1e-6):
+        return told | {"status": "wrong", "said": f"{ours.shape} in place of {W.shape}"}
+    zero = np.zeros(len(W))
+    if not np.allclose(zero if bias is None else bias, zero if b is None else b, atol=1e-6):
+        return told | {"status": "wrong", "said": "the matrix is right, the bias is not"}
+    return told | {"status": "right"}
+
+
+def page(rows: list[dict[str, str]]) -> str:
+    """scanner/docs/models.md, of the table."""
+    states = ("right", "refused", "wrong", "does not build")
+    kinds = sorted({each["kind"] for each in rows})
+    had = [(each["kind"], each["status"]) for each in rows]
+    table = "".join(
+        f"| {kind} | {' | '.join(str(had.count((kind, state))) for state in states)} |\n"
+        for kind in kinds
+    )
+    refused = "".join(f"- {each['class']}\n" for each in rows if each["status"] == "refused")
+    return PAGE.format(table=table, refused=refused)
+
+
+def transformers_quiet() -> None:
+    """No bars of progress among the rows."""
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+
+
+def main() -> int:
+    """Ask, and keep the table as rows come; the exit code."""
+    parser = argparse.ArgumentParser(prog="census", description=__doc__.split("\n\n")[0])
+    parser.add_argument("names", nargs="*", help="classes (default: all)")
+    parser.add_argument("--anew", action="store_true", help="ask those again that have a row")
+    parser.add_argument("--out", type=Path, default=TABLE)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("takes too long")))
+    transformers_quiet()
+    rows = {}
+    if options.out.is_file():
+        with options.out.open(newline="") as file:
+            rows = {each["class"]: each for each in csv.DictReader(file)}
+    everything = list(families())
+    random.Random(0).shuffle(everything)  # a part of the census is a sample of it
+    for kind, family, name in everything:
+        if name in options.names if options.names else options.anew or name not in rows:
+            signal.alarm(SECONDS)
+            rows[name] = row(kind, family, name)
+            signal.alarm(0)
+            print(*(rows[name].get(key, "") for key in COLUMNS), sep=" | ", flush=True)
+            with options.out.open("w", newline="") as file:
+                writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(sorted(rows.values(), key=lambda r: (r["kind"], r["class"])))
+    if options.out == TABLE:
+        ordered = sorted(rows.values(), key=lambda each: (each["kind"], each["class"]))
+        (TABLE.parents[2] / "docs" / "models.md").write_text(page(ordered), encoding="utf-8")
+    return int(any(each["status"] == "wrong" for each in rows.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,453 @@
+"""What the verbs print, write and refuse, with which exit code."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import softgeom as sg
+from softgeom import widening
+from softgeom.certifying.verdict import Finding, Unknown, Witness
+from softgeom.scan_result import Scan
+from softgeom.asking import find_blocking_set
+from softgeom.card import card
+from softgeom.certifying import evidence_file
+from softgeom.pruning import cut, rounding_errors
+from softgeom.scanner import scan
+from softgeom.cli import main
+from softgeom.commands import VERBS, boundary, completion
+from softgeom.commands.answers_folder import about_blocking_set
+from softgeom.commands.explain import explanation
+from softgeom.commands.options import parse_classes
+from softgeom.commands.results import load_scan
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer
+from softgeom.parallel import LostWorkerError, run_blocks
+
+
+@pytest.fixture
+def scanned(npz, tmp_path, told):
+    """A finished folder of results."""
+    told("scan", npz, "--out", tmp_path / "out", "--quiet")
+    return tmp_path / "out"
+
+
+def test_results_of_another_model_are_not_overwritten_nor_verified(
+    scanned, tmp_path, npz, told, refused
+):
+    other = tmp_path / "other.npz"
+    np.savez(other, W=np.eye(3))
+    refused("holds the results of another layer", "scan", other, "--out", scanned)
+    said = told("verify", scanned, npz)
+    assert "40 verdicts re-checked without a solver" in said
+    assert f"|x| <= 100, SHA-256 {Box(100.0).digest()}\n" in said
+    refused("belongs to another layer", "verify", scanned, other)
+
+
+def test_fail_on_counts_what_is_not_expected(npz, tmp_path, capsys):
+    command = ["scan", str(npz), "--out", str(tmp_path / "out"), "--quiet", "--fail-on"]
+    assert main([*command, "unargmaxable"]) == boundary.TOO_MANY
+    assert main([*command, "undecided"]) == 0
+    table = sg.read_verdicts(tmp_path / "out" / "verdicts.csv")
+    lost = table.token[table.verdict == "unargmaxable"]
+    assert main([*command, f"unargmaxable={len(lost)}"]) == 0
+    assert main([*command, f"unargmaxable={len(lost) - 1}"]) == boundary.TOO_MANY
+    (tmp_path / "known.txt").write_text("\n".join(lost))
+    assert main([*command, "unargmaxable", "--expected", str(tmp_path / "known.txt")]) == 0
+
+
+def test_a_name_that_is_also_a_number_excuses_its_own_class_alone(tmp_path):
+    """Classes 3 and 5 can never win; class 5 is called 3."""
+    W = np.array([[4, 0], [-4, 4], [-4, -4], [0, 0], [4, 5], [0.5, 0]])
+    np.savez(tmp_path / "m.npz", W=W, tokens=np.array(["a", "b", "c", "d", "e", "3"]))
+    command = ["scan", str(tmp_path / "m.npz"), "--out", str(tmp_path / "out"), "--quiet"]
+    command += ["--fail-on", "unargmaxable", "--expected", str(tmp_path / "known.txt")]
+    for excused, code in (("3", boundary.TOO_MANY), ("3\nd", 0), ("5\nd", 0), ("5\n3", 4)):
+        (tmp_path / "known.txt").write_text(excused)
+        assert main(command) == code
+
+
+def test_a_finished_scan_is_not_told_how_to_scan(npz, scanned, tmp_path, refused):
+    prune = ["prune", npz, "--out", tmp_path / "p.npz", "--results", scanned]
+    for option, value in (("--features", "box"), ("--low", 0), ("--seed", 1), ("--after", "relu")):
+        for command in (prune, ["ceiling", npz, "--from-scan", scanned]):
+            refused(f"{option} has no meaning here: {command[-2]}", *command, option, value)
+    for option in ({"after": "relu"}, {"n_jobs": 2}):
+        with pytest.raises(ValueError, match="leave out how to scan"):
+            sg.prune(str(npz), results=scanned, **option)
+
+
+def test_json_alone_nothing_when_quiet_some_classes_and_measured_inputs(npz, tmp_path, capfd):
+    # by the solver neither, which writes to the descriptor
+    assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["classes"] == 40
+    assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert capfd.readouterr() == ("", "")
+    np.save(tmp_path / "x.npy", np.array([[0.5, -2.0], [3.0, 0.0]]))
+    options = ["--inputs", str(tmp_path / "x.npy"), "--out", str(tmp_path / "out")]
+    command = ["scan", str(npz), "--classes", "3,5-7", *options]
+    assert main(command) == 0
+    assert sg.read_verdicts(tmp_path / "out" / "verdicts.csv")["class"].tolist() == [3, 5, 6, 7]
+    assert "reach from -2 to 3" in capfd.readouterr().out
+    np.save(tmp_path / "x.npy", np.ones((3, 5)))
+    assert main(command) == boundary.REFUSED
+
+
+def test_exact_weights_on_request_are_stored_and_their_size_is_told(
+    npz, layer, tmp_path, told, refused
+):
+    lost = [f.index for f in scan(layer).findings if f.evidence.verdict == "unargmaxable"]
+    winner = next(t for t in range(40) if t not in lost)
+    run = ["scan", npz, "--out", tmp_path / "out"]
+    said = told(*run, "--exact", f"t{lost[0]}", "--exact", lost[1])
+    assert said.count("exact weights, ") == 2
+    stored = load_scan(tmp_path / "out", layer)
+    for t, exact in zip(lost, [True, True, False], strict=False):
+        weights = stored.evidence(t).weights
+        assert (weights.dtype == object) is exact
+        if exact:
+            size = len(json.dumps([f"{w.numerator:x}/{w.denominator:x}" for w in weights]))
+            assert f"{size:,} bytes" in said
+    told("verify", tmp_path / "out", npz)
+    refused(f"Class {winner} (t{winner}) is argmaxable", *run, "--exact", winner)
+    refused("leaves out", *run, "--classes", "0-3", "--exact", "t9")
+
+
+def test_auto_takes_what_the_step_before_allows_and_inspect_says_so(network, tmp_path, told):
+    said = told("scan", network, "--features", "auto", "--out", tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["feature_set"] == "|x| <= 1"
+    assert "tanh in front of the layer" in said
+    command = told("inspect", network).strip().splitlines()[-1]
+    assert command == f"softgeom scan {network} --features auto"
+
+
+def test_inspect_lists_what_could_be_meant(tmp_path, told):
+    file = tmp_path / "many.npz"
+    np.savez(file, **{f"m{n}": np.ones((n + 3, 2)) for n in range(20)})
+    shown = told("inspect", file)
+    assert "--weight m19  # (22, 2)" in shown
+    assert shown.count("softgeom scan") == 8
+    assert "12 more matrices: --all lists them" in shown
+    assert told("inspect", file, "--all").count("softgeom scan") == 20
+
+
+def test_a_token_of_two_classes_is_asked_for_by_number():
+    layer = sg.SoftmaxLayer([[1.0, 0], [-1, 1], [-1, -1], [0, 0]], tokens=["a", "b", "b", "0"])
+    assert [sg.explain(layer, name).finding.index for name in ("a", "0", 3)] == [0, 3, 3]
+    asked = (
+        lambda: sg.explain(layer, "b"),
+        lambda: sg.scan(layer, ["b"]),
+        lambda: sg.scan(layer, exact=["b"]),
+        lambda: sg.ceilings(layer, ["b"]),
+        lambda: sg.floor(layer, [{"b": 1.0}]),
+        lambda: sg.ask(layer, blocked_by="b"),
+    )
+    for ask in asked:
+        with pytest.raises(ValueError, match=r"classes \[1, 2\] are all called 'b'"):
+            ask()
+
+
+def test_explain_names_captors_or_an_input(npz, scanned, told, refused):
+    tokens = sg.read_verdicts(scanned / "verdicts.csv").groupby("verdict").token.first()
+    said = told("explain", npz, tokens["unargmaxable"])
+    assert "weighted mean of" in said
+    assert "best rank that it reaches" in said
+    assert "frees it (solved for, not proven)" in said
+    assert "it wins by" in told("explain", npz, tokens["argmaxable"])
+    refused("nothing", "explain", npz, "nothing")
+
+
+def test_no_sentence_says_more_than_is_proven():
+    """Numbers that the nearest three or four digits would make larger."""
+    layer = SoftmaxLayer([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]], [0.0, 0.99996, 0.0])
+    assert "by at least 0.9999\n" in str(sg.explain(layer, 0)) + "\n"
+    blocking = find_blocking_set(layer, 0, [0, 1])
+    assert about_blocking_set(blocking)[1].endswith("by at least 0.9999")
+    won = Finding(2, Witness(np.array([1.0, 0.0])), "look", 0, 0.99996, 0.49996)
+    said = "\n".join(explanation(Scan(layer, Box(1.0), [won]), 2))
+    assert "it wins by 0.9999 at" in said
+    assert "anywhere within 0.4999 of" in said
+    lost = sg.scan(layer, [0])
+    page = card(lost.table, lost.counts, "it", ceiling=lost.ceiling)
+    assert "<td>-0.9999</td>" in page
+
+
+def test_an_input_behind_a_layer_norm_is_told_without_its_mean():
+    point, features = np.array([1.0, 0.25, 0.25]), Ellipsoid(np.ones(3), centred=True)
+    won = Finding(0, Witness(point), "look", 0, 0.5, 0.1)
+    said = explanation(Scan(sg.SoftmaxLayer(np.eye(3)), features, [won]), 0)
+    assert f"at an input of norm {np.linalg.norm(point - point.mean()):.4g}" in "\n".join(said)
+
+
+def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, told):
+    # no class is unargmaxable
+    bias, tokens = -0.5 * (layer.W.astype(float) ** 2).sum(1), np.array([*layer.tokens[:38], "new"])
+    np.savez(tmp_path / "b.npz", W=layer.W[:39], b=bias[:39], tokens=tokens)
+    told("scan", tmp_path / "b.npz", "--out", tmp_path / "b", "--quiet")
+    changes = json.loads(told("diff", scanned, tmp_path / "b", "--json"))
+    table = sg.read_verdicts(scanned / "verdicts.csv")
+    lost = set(table.token[(table.verdict == "unargmaxable") & (table["class"] < 38)])
+    assert set(changes["lost, then can win"]) == lost
+    assert changes["lost in both"] == changes["can win, then lost"] == []
+    assert changes["new"] == ["new"]
+
+
+def test_a_pruned_network_answers_alike_and_names_its_classes(
+    network, layer, tmp_path, told, refused
+):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    out = tmp_path / "small.onnx"
+    (tmp_path / "labels.txt").write_text("\n".join(layer.tokens))
+    assert "cut off" in told("prune", network, "--features", "auto", "--out", out)
+    listing = json.loads((tmp_path / "small.onnx.classes.json").read_text())
+    assert len(listing) < 40
+    assert all(entry["token"] == layer.tokens[entry["was"]] for entry in listing)
+    x = np.random.default_rng(0).normal(0, 3, (20_000, 2)).astype(np.float32)
+    sessions = (onnxruntime.InferenceSession(str(file)) for file in (network, out))
+    old, new = (session.run(None, {"x": x})[0].argmax(1) for session in sessions)
+    np.testing.assert_array_equal(old, np.array([entry["was"] for entry in listing])[new])
+    refused("small.onnx", "prune", network, "--out", out)  # the file is there
+
+
+def test_a_scan_is_pruned_by_if_it_is_about_the_set_not_about_its_name(
+    npz, tmp_path, monkeypatch, told
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Box, "describe", lambda self: "a box")
+    told("scan", npz, "--bound", 0.001, "--quiet")
+    told("prune", npz, "--out", "other.npz")
+    kept = len(json.loads(Path("other.npz.classes.json").read_text()))
+    assert kept == sg.scan(npz).counts["argmaxable"]
+
+
+def test_layers_and_networks_are_pruned_and_repaired(npz, layer, tmp_path, network, told):
+    out = tmp_path / "small.npz"
+    told("prune", npz, "--out", out)
+    kept = [e["was"] for e in json.loads((tmp_path / "small.npz.classes.json").read_text())]
+    small = sg.load(out).layer
+    np.testing.assert_array_equal(small.W, layer.W[kept])
+    np.testing.assert_array_equal(small.b, layer.b[kept])
+    assert small.tokens == tuple(layer.token(t) for t in kept)
+    for model, repaired in ((npz, tmp_path / "free.npz"), (network, tmp_path / "free.onnx")):
+        told("repair", model, "--out", repaired)
+        assert sg.scan(repaired).counts["argmaxable"] == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ("--after relu", "0 <= x <= 100"),
+        ("--after relu6", "0 <= x <= 6"),
+        ("--bound 1 --low -0.3", "-0.3 <= x <= 1"),
+        ("--features ball --bound 2", "||x|| <= 2"),
+        ("--features unbounded", "unbounded"),
+    ],
+)
+def test_where_the_features_lie_can_be_told(npz, tmp_path, options, meant, told, refused):
+    command = ["scan", npz, *options.split(), "--out", tmp_path / "out", "--json"]
+    assert json.loads(told(*command))["feature_set"] == meant
+    if options.startswith("--after"):
+        refused("--low", *command, "--low", 0)
+        refused("--features", *command, "--features", "ball")
+
+
+def test_logits_stay_within_the_rounding_bound_and_undecided_classes_stop_a_pruning(layer):
+    rng = np.random.default_rng(0)
+    for features in (Box(100.0), Box(3.0, low=-0.3), Ball(5.0)):
+        bounds = rounding_errors(layer, features)
+        for x in rng.uniform(-0.3, 3, (50, 2)).astype(np.float32):
+            computed = (layer.W @ x + layer.b).astype(np.float32)
+            assert (np.abs(computed - layer.logits(x)) <= bounds).all()
+    unknown = [Finding(t, Unknown(1.0, "given up"), "programme", 0, 1.0, np.nan) for t in range(40)]
+    with pytest.raises(ValueError, match="40 classes are undecided"):
+        cut(Scan(layer, Box(100.0), unknown))
+
+
+def test_the_rounding_bound_is_at_least_that_of_the_largest_products(layer):
+    """``(d + 2) u (|w|.|x| + |b|)``, each row at the point of the set that is worst for it."""
+    W, b = 9 * np.abs(layer.W.astype(float)), np.abs(layer.bias.astype(float))
+    gain, shift = np.array([2.0, 0.5]), np.array([1.0, 3.0])
+    along, scaled = (V / np.linalg.norm(V, axis=1, keepdims=True) for V in (W, W * gain))
+    worst = (
+        (Box(3.0, low=-5.0), np.full_like(W, 5.0)),
+        (Ball(5.0), 5 * along),
+        (Ellipsoid(gain, shift, radius=2.0), shift + 2 * gain * scaled),
+    )
+    for features, x in worst:
+        least = (layer.dimension + 2) * 2.0**-24 * ((W * x).sum(axis=1) + b)
+        assert (rounding_errors(SoftmaxLayer(W, b), features) >= (1 - 1e-9) * least).all()
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "features"),
+    [
+        # beyond float32's range: the runtime sees two infinite logits, and takes the first
+        ([[9e36], [1e37], [-1e37]], [-1e34, 0, 0], Box(100.0)),
+        # below it: each product of class 0 is rounded up to the smallest number
+        ([[2.0**-149] * 10, [0.0] * 10], [0.0, 8 * 2.0**-149], Box(0.6, low=0.51)),
+        # a number that float32 does not hold, beside features that make up for it
+        ([[1e39], [-1e39], [0]], [0, 0, -1e-3], Box(1e-36)),
+    ],
+)
+def test_what_float32_cannot_hold_is_never_cut_off(W, b, features):
+    found = scan(SoftmaxLayer(np.array(W), np.array(b)), features=features)
+    assert found.verify()
+    lost = [f.index for f in found.findings if f.verdict == "unargmaxable"]
+    chosen = cut(found)
+    assert lost == chosen.close.tolist()
+    assert not len(chosen.dropped)
+
+
+def test_a_survey_walks_a_folder_and_says_what_it_could_not_read(
+    npz, tmp_path, monkeypatch, capsys, refused
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["survey", str(npz), "absent.npz", "--json"]) == boundary.REFUSED
+    captured = capsys.readouterr()
+    rows = json.loads(captured.out)
+    assert rows[0]["unargmaxable"] > 0
+    assert rows[1] == {"model": "absent.npz", "refused": rows[1]["refused"]}
+    assert "there is no file or folder" in rows[1]["refused"]
+    assert "absent.npz" in captured.err
+    inside = tmp_path / "models" / "deep"
+    inside.mkdir(parents=True)
+    (inside / "good.npz").write_bytes(npz.read_bytes())
+    (inside / "broken.npz").write_bytes(b"text")
+    (inside / "read.me").write_text("no model")
+    (inside / "round").symlink_to(tmp_path / "models")
+    assert main(["survey", "models", "--json"]) == boundary.REFUSED
+    broken, good = json.loads(capsys.readouterr().out)
+    assert broken["refused"].count("broken.npz") == 1
+    assert good["model"] == "models/deep/good.npz"
+    assert 0 < good["unconditionally"] <= good["unargmaxable"]
+    refused("holds no model, nor does a folder in it", "survey", tmp_path / "scans")
+    results, _ = sorted((tmp_path / "scans").iterdir())
+    refused("is what a scan left: give the model that was scanned", "inspect", results)
+
+
+def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys, refused):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models.txt").write_text(f"# ours\n{npz}  # the first\n\nabsent.npz\n")
+    assert main(["survey", "models.txt"]) == boundary.REFUSED
+    shown = capsys.readouterr().out
+    assert str(npz) in shown
+    assert " 40 " in shown  # classes as whole numbers beside a row without them
+    assert "nan" not in shown.lower()
+    (tmp_path / "none.txt").write_text("# nothing\n")
+    refused("none.txt names no model", "survey", "none.txt")
+
+
+def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatch):
+    seen, here = {}, {"backend": None, "address": None}
+
+    def scan_here(*a, **o):
+        seen.update(o)
+        return scan(*a, **(o | here))
+
+    monkeypatch.chdir(tmp_path)
+    for place in (sys.modules["softgeom.commands.scan"], widening):
+        monkeypatch.setattr(place, "scan", scan_here)
+    command = ["survey", str(npz), "--backend", "dask", "--scheduler", "tcp://x:1"]
+    assert main(command) == boundary.DONE
+    assert (seen["backend"], seen["address"]) == ("dask", "tcp://x:1")
+
+
+def test_the_completion_script_is_what_the_commands_say(told):
+    """It is a file, which `completion.FILE.write_text(completion.script())` renews."""
+    assert completion.FILE.read_text(encoding="utf-8") == completion.script()
+    script = told("completion", "bash")
+    assert all(f"{verb}) local options=" in script for verb in VERBS)
+    script += "COMP_WORDS=(softgeom scan --lo); COMP_CWORD=2; _softgeom; echo ${COMPREPLY[@]}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["--low"]
+    assert told("completion", "zsh").startswith("autoload")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(28, "No space left on device", "/x/verdicts.csv"), boundary.NO_FILE),
+        (MemoryError(), boundary.NO_MEMORY),
+        (FileNotFoundError(2, "", "bad\x1b[31m name\nsecond line"), boundary.NO_FILE),
+        (LostWorkerError(), boundary.NO_MEMORY),
+        (RuntimeError("surprise"), boundary.FAULT),
+        (ValueError("surprise"), boundary.FAULT),
+        (KeyboardInterrupt(), boundary.STOPPED),
+    ],
+)
+def test_any_failure_is_one_printable_sentence(capsys, error, code):
+    def work():
+        raise error
+
+    assert boundary.guarded(work) == code
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.strip().isprintable()
+    if code == boundary.FAULT:
+        traceback = Path(said.split("traceback in ")[1].split(")")[0])
+        assert f"{type(error).__name__}: surprise" in traceback.read_text()
+        traceback.unlink()
+
+
+@pytest.mark.parametrize(
+    ("work", "given", "code", "said"),
+    [
+        (parse_classes, ("x", 3), boundary.REFUSED, "softgeom: --classes 'x'"),
+        (evidence_file.read_fractions, (["none"],), boundary.FAULT, "softgeom: ValueError: not"),
+    ],
+)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_our_own_raise_is_a_refusal_all_else_a_fault(
+    capsys, monkeypatch, tmp_path, work, given, code, said, jobs
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    how = {"n_jobs": jobs, "backend": "loky"}
+    assert boundary.guarded(lambda: len(run_blocks(work, [given] * 2, **how))) == code
+    assert capsys.readouterr().err.startswith(said)
+    assert len(list(tmp_path.glob("*-traceback.txt"))) == (code == boundary.FAULT)
+
+
+def test_every_failure_leaves_its_traceback_where_it_is_asked_for(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("SOFTGEOM_TRACEBACKS", str(tmp_path / "kept"))
+    assert boundary.guarded(lambda: parse_classes("x", 3)) == boundary.REFUSED
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert f"(traceback in {kept})\n" in capsys.readouterr().err
+    assert "in parse_classes" in kept.read_text()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SOFTGEOM_TRACEBACKS", str(tmp_path / "file"))
+    assert boundary.guarded(lambda: parse_classes("x", 3)) == boundary.REFUSED
+    assert "traceback in no file, for none could be written" in capsys.readouterr().err
+
+
+def test_warnings_and_terminals_without_unicode_get_escapes(capsys, npz, tmp_path):
+    """A process of its own: pytest's handlers take the library's warnings in this one."""
+    code = (
+        "import logging, softgeom.commands as c; c.main(['completion', 'bash']); "
+        "logging.getLogger('softgeom').warning('a\\x1b[2Jb\\nc')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "softgeom: a\\x1b[2Jb c\n"
+    np.savez(tmp_path / "m.npz", W=np.eye(3), tokens=np.array(["\u0416", "b", "c"]))
+    command = [sys.executable, "-m", "softgeom.cli", "explain", str(tmp_path / "m.npz"), "0"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u0416" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("closing", "code", "told"),
+    [
+        (">&-", boundary.NO_FILE, "softgeom: standard output is closed: nothing could be told.\n"),
+        ("2>&-", boundary.REFUSED, ""),
+        (">&- 2>&-", boundary.NO_FILE, ""),
+    ],
+)
+def test_closed_streams_are_no_fault(tmp_path, closing, code, told):
+    command = f"exec {sys.executable} -m softgeom.cli inspect absent.npz {closing}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, told)

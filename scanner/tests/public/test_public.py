@@ -1,0 +1,178 @@
+"""The library as a Python user meets it: names, types, examples, and options that the commands
+share.
+"""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import softgeom as sg
+from softgeom import parallel
+from softgeom.scanner import scan as scan_layer
+from softgeom.commands import main, options, parser_for
+
+W = np.array([[1.0, 0], [-1, 1], [-1, -1], [0, 0]])
+FRAME = pd.DataFrame(W, index=list("abcd"))
+RENAMED = {"no_bias": "without_bias", "jobs": "n_jobs", "scheduler": "address"}
+# what a terminal alone needs: where results are printed, and when a run counts as failed
+SHELL = {"json", "quiet", "fail_on", "expected", "inputs", "help", "at", "from_scan"}
+# what Python alone needs: how a command keeps blocks and shows progress is settled
+PYTHON = {"checkpoint", "progress", "without", "gap"}
+VERBS = ("scan", "verify", "explain", "ask", "ceiling", "diff", "prune", "repair", "survey")
+
+
+def parameters(function):
+    """Names of its parameters, those of its TypedDict among them."""
+    found = dict(inspect.signature(function).parameters)
+    for p in list(found.values()):
+        if p.kind == p.VAR_KEYWORD:
+            kind = str(p.annotation).removeprefix("Unpack[asked.").removesuffix("]")
+            found |= dict.fromkeys(getattr(options, kind).__annotations__)
+    return found
+
+
+def test_the_stable_names_are_few_and_there():
+    assert len(sg.__all__) <= 40
+    assert sorted(sg.__all__) == sorted(sg._PLACES)
+    assert dir(sg) == sorted([*sg.__all__, "__version__"])
+    assert all(getattr(sg, name).__doc__ for name in sg.__all__)
+    with pytest.raises(AttributeError, match="scann"):
+        sg.scann  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("part", "package", "extra"),
+    [
+        ("from softgeom import circuits", "torch", "train"),
+        ("from papers.language_model import generate", "tokenizers", "train"),
+        ("from papers.margins import log_barrier", "torch", "train"),
+        ("import papers.hardmax.sentiment", "torch", "train"),
+        ("from papers.explorers import FoldExplorer", "anywidget", "lessons"),
+    ],
+)
+def test_an_import_without_its_extra_says_which_extra(part, package, extra):
+    script = f"import sys; sys.modules[{package!r}] = None\n{part}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert f": pip install 'softgeom[{extra}]'." in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_function_has_the_options_of_its_command(verb):
+    (verbs,) = parser_for([verb])._subparsers._group_actions
+    actions = [a for a in verbs.choices[verb]._actions if a.dest not in SHELL]
+    known = parameters(getattr(sg, "ceilings" if verb == "ceiling" else verb))
+    for action in actions:
+        name = RENAMED.get(action.dest, action.dest)
+        assert name in known, f"{verb} --{action.dest}"
+        default = getattr(known.pop(name), "default", None)
+        if name not in ("classes", "exact") and isinstance(action.default, str | int | float):
+            assert not isinstance(default, str | int | float) or default == action.default, name
+    assert set(known) - {"options", "class_"} <= PYTHON, verb
+
+
+@pytest.mark.parametrize("name", sorted(sg._PLACES))
+def test_examples_of_docstrings_run(name):
+    module, _, attribute = sg._PLACES[name].partition(":")
+    found = getattr(import_module(f"softgeom.{module}"), attribute)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in doctest.DocTestFinder(recurse=False).find(found, name, globs={}):
+        assert not runner.run(test).failed
+    assert name not in ("scan", "ask", "explain", "prune", "ceilings", "load") or runner.tries
+
+
+def test_a_users_script_runs_up_to_the_names_that_are_none():
+    script = Path(__file__).with_name("user_script.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert "unargmaxable on" in done.stdout
+    assert "module 'softgeom' has no attribute 'scann'" in done.stderr
+
+
+def test_a_scan_is_a_container_of_its_classes():
+    found = sg.scan(FRAME, classes=["d", 1])
+    assert len(repr(found)) < 200
+    assert "Never an output" in found._repr_html_()
+    assert list(found) == [3, 1]
+    assert len(found) == 2
+    asked = (3, np.int64(1), "d", 0, "a", "z", None)
+    assert [name in found for name in asked] == [True] * 3 + [False] * 4
+    assert found["d"].verdict == found[3].verdict == "unargmaxable"
+    assert list(found[:2]) == [1]
+    assert found[:2].verify()
+    written = json.loads(json.dumps(found.to_dict()))
+    assert [row["verdict"] for row in written["verdicts"]] == ["unargmaxable", "argmaxable"]
+    with pytest.raises(KeyError, match="class 0 is not among the 2"):
+        found[0]
+    with pytest.raises(KeyError, match="no class 'z'"):
+        found["z"]
+
+
+def test_a_table_as_parquet_and_a_picture(tmp_path):
+    found = sg.scan(FRAME)
+    pytest.importorskip("pyarrow")
+    found.to_parquet(tmp_path / "v.parquet")
+    read = pd.read_parquet(tmp_path / "v.parquet")
+    pd.testing.assert_frame_equal(read, found.table, check_dtype=False)
+    pytest.importorskip("matplotlib").use("Agg")
+    legend = [text.get_text() for text in found.plot().get_legend().texts]
+    assert legend == ["argmaxable (3)", "unargmaxable (1)"]
+
+
+def test_a_scan_by_options_is_the_scan_of_the_layer_over_the_set():
+    found = sg.scan(FRAME, bound=3, low=0)
+    by_hand = scan_layer(sg.SoftmaxLayer(W, tokens=list("abcd")), features=sg.Box(3, low=0))
+    assert found.features == by_hand.features
+    assert found.table[by_hand.table.columns].equals(by_hand.table)
+
+
+@pytest.mark.parametrize(
+    ("options", "point"),
+    [
+        ({"features": "norm"}, "no final normalisation"),
+        ({"features": "sphere"}, "features must be one of"),
+        ({"features": 3}, "features must be one of"),
+        ({"features": "unbounded", "bound": 1}, "--bound has no meaning"),
+        ({"script": "HAN"}, "no token is written"),
+        ({"classes": [1], "script": "LATIN"}, "leave one of them out"),
+        ({"classes": ["z"]}, "no class 'z'"),
+        ({"address": "tcp://127.0.0.1:1"}, "no Dask scheduler answers|needs the package"),
+        ({"address": "tcp://127.0.0.1:1", "backend": "loky"}, "address is a Dask scheduler"),
+        ({"exact": ["a"]}, "only unargmaxable classes have weights"),
+    ],
+)
+def test_an_option_without_meaning_is_refused(options, point, monkeypatch):
+    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 1)
+    with pytest.raises(ValueError, match=point):
+        sg.scan(FRAME, **options)
+
+
+def test_functions_and_commands_write_and_read_the_same(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.savez("m.npz", W=W, tokens=list("abcd"))
+    found = sg.scan("m.npz", out="here", exact=["d"])
+    assert main(["scan", "m.npz", "--out", "there", "--exact", "d", "--quiet"]) == 0
+    for name in ("verdicts.csv", "evidence.safetensors"):
+        assert Path("here", name).read_bytes() == Path("there", name).read_bytes()
+    assert sg.verify("here", "m.npz").table.equals(found.table)
+    assert sg.diff("here", found)["lost in both"] == ["d"]
+    assert main(["explain", "m.npz", "d"]) == 0
+    assert capsys.readouterr().out.strip() == str(sg.explain("m.npz", "d"))
+    layer, cut = sg.prune("m.npz", results="here", close_too=True, out=Path("p.safetensors"))
+    assert layer.tokens == ("a", "b", "c")
+    assert cut.dropped.tolist() == [3]
+    assert sg.load("p.safetensors").layer.classes == 3
+    assert sg.repair("m.npz", out="r.safetensors").b is not None
+    assert sg.survey(["m.npz", "no.npz"], n_jobs=1)["unargmaxable"].tolist()[0] == 1
+    answers = sg.ask("m.npz", among=["a", 3], out="answers")
+    assert sg.verify("answers", "m.npz").counts == answers.counts
+    with pytest.raises(ValueError, match="two questions"):
+        sg.ask("m.npz", on=["a"], order=["b"])

@@ -1,0 +1,598 @@
+"""Each rounding term of a ceiling or a floor, alone.
+
+A bound is a function of a few sums, so a test hands it sums of its own: integers and powers of two,
+which float64 adds without error, and one size so large that its term is nearly all that the bound
+pays. What is paid has to be what the standard model asks for (Higham 2002, Section 3.1), to six
+digits. Then sums and libraries that are as wrong as they may be: the bounds have to hold there.
+"""
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgeom.ceiling import bound
+from softgeom.ceiling.bound import (
+    LIBRARY,
+    SMALL_ENOUGH,
+    Certifier,
+    Target,
+    _Look,
+    least_eigenvalue,
+    odds_to_ceiling,
+)
+from softgeom.layer import Box, SoftmaxLayer, Unbounded
+from softgeom.rounding import underflow
+
+C, D = 5, 2
+HUGE = 2.0**30
+
+
+def gamma(n: int) -> float:
+    """``n u / (1 - n u)``."""
+    return n * 2.0**-53 / (1 - n * 2.0**-53)
+
+
+N = gamma(2 * C + 24) + 4 * LIBRARY  # of sums over classes, and of what exp and log do to them
+
+
+class Recorder:
+    """A feature set that says what it is told to say, and keeps what it is asked."""
+
+    def __init__(self, reach: float = 0.0, size: float = 0.0, moved: float = 0.0) -> None:
+        self.reach, self.size, self.moved = reach, size, moved
+        self.asked: tuple[Any, Any] = (None, None)
+
+    def check(self, dimension: int) -> None: ...
+
+    def support_bound(self, v, error):
+        self.asked = v, error
+        return self.reach, self.size
+
+    def features_at(self, Z):
+        return Z, np.full(len(Z), self.moved)
+
+    def contains(self, Z):
+        return np.ones(len(Z), bool)
+
+
+def certifier(features=None, W=0.0, b=0.0) -> Certifier:
+    layer = SoftmaxLayer(np.broadcast_to(W, (C, D)).copy(), np.broadcast_to(b, C).copy())
+    return Certifier(layer, features or Recorder())  # type: ignore[arg-type]
+
+
+def look(**changes) -> _Look:
+    """Sums that say nothing: one rival of weight 1."""
+    sums: dict[str, Any] = dict.fromkeys(("top", "entropy", "bias", "size", "error"), 0.0)
+    rest = {"y": np.zeros(C), "u": np.zeros(C), "mean": np.zeros(D), "total": 1.0, "inside": True}
+    return _Look(**(sums | rest | changes))
+
+
+def nearly(paid: float):
+    return pytest.approx(paid, rel=1e-6, abs=0)
+
+
+def own(share: float) -> np.ndarray:
+    return np.array([share, 0, 0, 0, 0])
+
+
+# ---- A of a class
+
+
+@pytest.mark.parametrize(
+    ("sums", "b", "paid"),
+    [
+        ({"size": HUGE}, 0, 2 * N * HUGE),
+        ({"size": HUGE, "total": 4.0}, 0, 2 * N * (HUGE / 4 + math.log(4) + 1)),
+        ({}, HUGE, 2 * N * (2 * HUGE + 1)),
+        # of the whole, class t has nearly everything
+        ({"u": own(1.0), "total": 1 + 1 / HUGE}, 0, 2 * N * (701 * HUGE + math.log(HUGE))),
+        (
+            {"u": own(1.0), "total": 1 + 1 / HUGE, "entropy": 0.0, "bias": HUGE + 1},
+            HUGE,
+            2 * N * (702 * HUGE + 2 * HUGE * HUGE),
+        ),
+        # a sum of two weights, halved, whose logarithm is not nothing
+        ({"total": 2.0**-20, "size": 0.0}, 0, 2 * N * (1 + 20 * math.log(2))),
+        ({}, 0, 2 * N),
+    ],
+)  # fmt: skip
+def test_a_ceiling_pays_for_each_of_its_sums(sums, b, paid):
+    whole = look(**{"bias": float(b)} | sums)
+    rest = whole.total - whole.u[0]
+    exact = (whole.entropy + whole.bias - whole.u[0] * b) / rest + math.log(rest) - b
+    # of 300 units in the last place less than two are lost on the way
+    room = 2.0**-52 * abs(math.log(rest))
+    value = certifier(b=b)._odds(whole, 0)
+    assert exact - value == pytest.approx(paid, rel=1e-6, abs=room)
+
+
+@pytest.mark.parametrize(
+    ("reach", "size", "entropy", "paid"),
+    [
+        (0.0, HUGE * HUGE, 0.0, gamma(D + 8) * HUGE * HUGE),
+        (HUGE, 0.0, HUGE, gamma(8) * HUGE + 2 * N),
+        (-HUGE, 0.0, -HUGE, gamma(8) * HUGE + 2 * N),
+    ],
+)
+def test_bounds_pay_for_the_reach_of_the_residual(reach, size, entropy, paid):
+    asked, what = certifier(Recorder(reach, size)), look(entropy=entropy)
+    assert -asked._odds(what, 0) == nearly(paid)
+    more = 2 * gamma(2 * 1 + 8) + (gamma(11) + LIBRARY) * 2 if size == 0 else 0.0
+    assert -asked._floor(what, Target(np.array([0]), np.ones(1))) == nearly(paid + more)
+
+
+def test_the_residual_of_a_class_is_widened_by_its_rounding():
+    """By four sums' worth of the largest entries, times the share that class t has of the whole."""
+    for W, share in ((3.0, 0.0), (3.0, 15 / 16), (0.0, 0.0), (0.0, 15 / 16)):
+        features = Recorder()
+        mean = np.array([0.5, 2.0])
+        certifier(features, W)._odds(look(u=own(share), mean=mean), 0)
+        r, error = features.asked
+        whole = 1 / (1 - share)
+        assert r.tolist() == ((W - mean) * whole).tolist()
+        lost = whole * underflow(C)
+        assert error == nearly(4 * gamma(2 * C + 24) * whole * W + lost)
+
+
+def test_no_weight_proves_nothing():
+    for total in (0.0, 1.0):
+        assert certifier()._odds(look(u=own(1.0), total=total), 0) == -math.inf
+    assert certifier()._odds(look(u=own(1.0), total=math.nan), 0) == -math.inf
+
+
+def test_what_class_t_brought_is_taken_off_again():
+    value = certifier(b=3.0)._odds(look(u=own(0.25), total=2.0, bias=6.0, entropy=1.0), 0)
+    entropy = 1.0 - 0.25 * math.log(4)
+    assert value == pytest.approx((entropy + 6.0 - 0.75) / 1.75 + math.log(1.75) - 3, abs=1e-11)
+
+
+# ---- A of weights with exactly the mean row w_t
+
+
+def exact_mean(spread: float, W=0.0, b=0.0, **sums) -> tuple[float, float]:
+    """The bound, and r's norm that it asked the spread for."""
+    one, asked = certifier(Recorder(math.inf), W, b), []
+    one._least_spread = lambda _, r: asked.append(r) or spread  # type: ignore[method-assign]
+    return one._odds(look(**sums), 0), asked[0]
+
+
+@pytest.mark.parametrize("spread", [math.inf, 32.0, 16.0])
+@pytest.mark.parametrize(
+    ("sums", "b"),
+    [
+        ({"size": HUGE}, 0.0),
+        ({"size": HUGE, "total": 4.0}, 0.0),
+        ({"size": HUGE, "entropy": HUGE * HUGE}, 0.0),
+        ({"entropy": 8.5}, 0.0),
+        ({"entropy": 1.0}, 0.0),
+        ({"entropy": 0.5, "total": 4.0}, 0.0),
+        ({"entropy": -8.5}, 0.0),
+        ({"entropy": 4 * HUGE, "bias": 0.0}, HUGE),
+        ({"entropy": 4 * HUGE, "bias": 0.0, "total": 4.0}, HUGE),
+        ({"u": own(0.5), "size": 1.0, "total": 2.5}, 0.0),
+        ({"u": own(1.0), "total": 1 + 1 / HUGE}, 0.0),
+        ({"total": 4.0}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_weights_moved_by_a_share_pay_for_it(spread, sums, b):
+    """The weights are off by eps at most: so is their sum, and each ``u T`` by eps ``|u T| + 2u``
+    (its logarithm moves too). What is computed from eps is rounded up by 1e-9 of it.
+    """
+    mean = np.array([1.0, 0.0])
+    value, r_norm = exact_mean(spread, b=b, mean=mean, **sums)
+    assert r_norm == nearly(1.0)
+    what, eps = look(**sums), 2 * r_norm / spread * (1 + 1e-9)
+    share_of_t = float(what.u[0])
+    total = what.total - share_of_t
+    lost = share_of_t * math.log(share_of_t) if share_of_t else 0.0
+    sum_T = what.entropy + lost + what.bias - what.total * b
+    size = what.size + 700 * share_of_t + 2 * b * what.total
+    low = sum_T - 2 * N * (size + what.total) - eps * (1 + 1e-9) * (size + 2 * what.total)
+    share = low / (total * (1 + eps)) if low > 0 else low / (total * (1 - eps))
+    exact = share + math.log(total) + math.log1p(-eps)
+    last = abs(share) + abs(math.log(total)) + 1
+    paid = (gamma(2 * C + 24) * what.total / total + 4 * LIBRARY) * last
+    assert value == pytest.approx(exact - paid, rel=1e-12)
+    if math.isinf(spread):
+        ideal = sum_T / total + math.log(total)
+        all_paid = paid + 2 * N * (size + what.total) / total
+        room = 4 * 2.0**-52 * (abs(ideal) + abs(math.log(total)))
+        assert ideal - value == pytest.approx(all_paid, rel=1e-6, abs=room)
+
+
+def test_weights_that_would_move_by_a_quarter_prove_nothing():
+    mean = np.array([1.0, 0.0])
+    assert exact_mean(8.0, mean=mean)[0] == -math.inf
+    assert exact_mean(8.0 * (1 + 1e-7), mean=mean)[0] > -math.inf
+    # the quotient is rounded up
+    assert exact_mean(8.0 * (1 + 5e-10), mean=mean)[0] == -math.inf
+    for spread in (0.0, -1.0, -math.inf, math.nan):
+        assert exact_mean(spread, mean=mean)[0] == -math.inf
+
+
+def test_the_mean_row_is_off_by_its_rounding_at_most():
+    for total in (1.0, 4.0):
+        # in units of the largest norm, sqrt(18), which is below 8
+        mean = np.full(D, 3.0) * total
+        _, r_norm = exact_mean(math.inf, W=3.0, mean=mean, total=total)
+        assert r_norm == nearly(gamma(2 * C + 24) * 2 * 3 * math.sqrt(2) * total / 8)
+    for mean in (np.zeros(D), np.full(D, underflow(C))):
+        _, r_norm = exact_mean(math.inf, mean=mean)
+        assert r_norm >= (underflow(C) + mean[0]) * math.sqrt(2)
+
+
+@pytest.mark.parametrize("power", [901, -900])
+def test_rows_near_the_ends_of_float64_have_no_exact_mean(power):
+    for one, proven in ((power, False), (power - 1 if power > 0 else power + 1, True)):
+        # 2^e has exponent e + 1
+        W = np.zeros((C, D))
+        W[0, 0] = 2.0 ** (one - 1)
+        held = certifier(Recorder(math.inf), W)
+        held._least_spread = lambda *_: math.inf  # type: ignore[method-assign]
+        if power < 0:
+            proven = one >= -900
+        assert (held._odds(look(), 0) > -math.inf) is proven
+
+
+# ---- The spread of the rows
+
+
+def test_a_spread_pays_for_its_sums_and_its_centre(monkeypatch):
+    """Rows (3, 0) and (-3, 0), in units of 4."""
+    asked: list[Any] = []
+    monkeypatch.setattr(bound, "least_eigenvalue", lambda *given: asked.append(given) or 0.0)
+    rows = np.zeros((C, D))
+    rows[:2, 0] = 3.0, -3.0
+    held = certifier(W=rows)
+    for weight in (1.0, 0.25):
+        u = np.array([weight, weight, 0, 0, 0])
+        off = -held._spread(look(u=u, total=2 * weight))
+        M, trace = asked[-1]
+        assert M.tolist() == [[2 * weight * 9 / 16, 0.0], [0.0, 0.0]]
+        assert trace >= Fraction(M[0, 0]) * (1 + Fraction(C + 7, 2**53))
+        assert trace <= M[0, 0] * (1 + gamma(C + 10))
+        centre = 2 * weight * (gamma(2 * C + 8) * 2 * 0.75) ** 2
+        assert off == nearly(gamma(C + 8) * (trace + 4 * 2 * weight) + centre)
+
+
+def test_a_spread_pays_for_its_centre_where_columns_are_long(monkeypatch):
+    monkeypatch.setattr(bound, "gamma", lambda n: float(n))  # roundings of unit size
+    monkeypatch.setattr(bound, "least_eigenvalue", lambda M, trace: 0.0)
+    held = certifier(W=3.0)
+    u = np.array([1.0, 1.0, 0, 0, 0])
+    off = -held._spread(look(u=u, total=2.0, mean=np.full(D, 6.0)))
+    columns = 3 * math.sqrt(2) / 8
+    assert off == nearly((C + 8) * 4 * 2 + 2 * ((2 * C + 8) * 2 * columns) ** 2)
+
+
+def test_the_spread_of_many_rows_is_summed_by_tiles(monkeypatch):
+    rng = np.random.default_rng(1)
+    W = rng.integers(-3, 4, (C, D)).astype(float)
+    u = 2.0 ** -rng.integers(0, 4, C)
+    values = []
+    for size in (bound.TILE_BYTES, 1, 3 * 8 * D):
+        monkeypatch.setattr(bound, "TILE_BYTES", size)
+        values.append(certifier(W=W)._spread(look(u=u, total=u.sum(), mean=u @ W)))
+    assert values[0] > 0
+    assert values == pytest.approx([values[0]] * 3, rel=1e-12)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(*[st.floats(1e-9, 1.0)] * 3), min_size=C, max_size=C))
+def test_a_borrowed_spread_is_at_most_the_least_ratio(weights):
+    earlier, now, (least, *_) = (np.array(side) for side in zip(*weights, strict=True))
+    held = certifier()
+    held._spreads = [(earlier, float(least))]
+    held._spread = lambda _: math.nan  # type: ignore[method-assign]
+    borrowed = held._least_spread(look(u=now), 0.0)
+    pairs = zip(now.tolist(), earlier.tolist(), strict=True)
+    exact = min(Fraction(a) / Fraction(b) for a, b in pairs) * Fraction(float(least))
+    assert exact * (1 - Fraction(1, 10**12)) <= Fraction(borrowed) <= exact
+
+
+def test_spreads_are_borrowed_from_few_and_only_where_they_do():
+    held = certifier()
+    u = np.array([1.0, 0.5, 0, 0, 0])
+    held._spread = lambda given: float(given.u[0])  # type: ignore[method-assign]
+    for n in range(20):
+        held._least_spread(look(u=u * 4.0**-n), 1.0)
+    assert [least for _, least in held._spreads] == [4.0**-n for n in range(12, 20)]
+    # classes that weighed nothing ask for nothing, and of equal ones the latest lends
+    held._spreads = [(u, 7.0), (u, 2.0), (u, 0.0), (u, -math.inf)]
+    wider = look(u=np.array([1.0, 0.5, 0.1, 0, 0]))
+    assert held._least_spread(wider, 2 * SMALL_ENOUGH * 0.4) == pytest.approx(2.0)
+    assert held._least_spread(wider, 0.6 * SMALL_ENOUGH * 2.0) == pytest.approx(7.0)
+    assert held._least_spread(wider, 4 * SMALL_ENOUGH) == 1.0
+
+
+@pytest.mark.parametrize("d", [1, 2, 7])
+def test_a_least_eigenvalue_pays_for_two_factorisations(d):
+    M = np.diag(np.arange(2.0, d + 2))
+    assert 1.0 - least_eigenvalue(M, HUGE) == pytest.approx(4 * gamma(2 * d + 4) * HUGE, rel=1e-5)
+
+
+def test_an_eigenvalue_is_believed_after_a_factorisation_only(monkeypatch):
+    M = np.array([[2.0, 1.0], [1.0, 2.0]])
+    for said, proven in ((1.5, 0.75), (3.0, -math.inf), (math.nan, -math.inf), (0.0, -math.inf)):
+        monkeypatch.setattr(np.linalg, "eigvalsh", lambda _, said=said: np.array([said, 9.0]))
+        assert least_eigenvalue(M, 4.0) == pytest.approx(proven)
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda _: np.array([0.5, 9.0]))
+    for value in (math.nan, math.inf):
+        assert least_eigenvalue(np.array([[1.0, 0], [0, value]]), 1.0) == -math.inf
+
+
+# ---- Floors, and what a point attains
+
+
+PAIR = Target(np.array([1, 2]), np.array([3.0, 3.0]))  # in units of their sum
+PAIR_ERROR = (gamma(3 * 2 + 8) + LIBRARY) * (math.log(2) + 2)
+MANY = N + gamma(2 * 2 + 8)
+
+
+@pytest.mark.parametrize(
+    ("sums", "b", "terms"),
+    [
+        ({"size": HUGE}, 0.0, HUGE),
+        ({"size": HUGE, "total": 4.0}, 0.0, HUGE / 4 + math.log(4)),
+        ({"bias": HUGE}, HUGE, 2 * HUGE),
+        ({"bias": 4 * HUGE, "total": 4.0}, HUGE, 2 * HUGE + math.log(4)),
+        ({"total": 1 / HUGE}, 0.0, math.log(HUGE)),
+        ({}, 0.0, 0.0),
+    ],
+)
+def test_a_floor_pays_for_each_of_its_sums(sums, b, terms):
+    what = look(**sums)
+    exact = (what.entropy + what.bias) / what.total + math.log(what.total) - b - PAIR.entropy[0]
+    paid = 2 * MANY * (terms + math.log(2) + 1) + PAIR_ERROR
+    room = 2.0**-52 * (abs(exact) + abs(b) + math.log(2) + abs(math.log(what.total)))
+    assert exact - certifier(b=b)._floor(what, PAIR) == pytest.approx(paid, rel=1e-6, abs=room)
+
+
+def test_a_floor_pays_for_a_large_entropy(monkeypatch):
+    """And for the error of it, once each."""
+    for H, error in ((HUGE, 0.0), (0.0, HUGE)):
+        monkeypatch.setattr(Target, "entropy", property(lambda _, pair=(H, error): pair))
+        paid = -certifier()._floor(look(entropy=H), PAIR)
+        assert paid == nearly(2 * MANY * (H + 1) + error)
+        paid = certifier()._attained(look(top=H), PAIR)
+        assert paid == nearly((gamma(C + 4 + 16) + 4 * LIBRARY) * (2 * H + 1) + error)
+
+
+def test_the_residual_of_a_floor_is_widened_by_its_rounding():
+    rows = np.array([[1.0, 1], [2, 4], [4, 8], [0, 0], [0, 0]])
+    for W, columns in ((rows, np.array([4.0, 8.0])), (0 * rows, np.zeros(2))):
+        features = Recorder()
+        certifier(features, W)._floor(look(mean=np.array([1.0, 0.5]), total=2.0), PAIR)
+        v, error = features.asked
+        assert v.tolist() == ((W[1] + W[2]) / 2 - [0.5, 0.25]).tolist()
+        widened = (gamma(2 * C + 24) + gamma(2 * 2 + 8)) * 2 * columns + underflow(C)
+        assert error == nearly(widened)
+
+
+@pytest.mark.parametrize(
+    ("sums", "size"),
+    [
+        ({"top": HUGE, "y": np.full(C, HUGE)}, 2 * HUGE),
+        ({"top": -HUGE, "y": np.full(C, -HUGE)}, 2 * HUGE),
+        # of two logits that cancel each has its size
+        ({"y": np.array([0, HUGE, -HUGE, 0, 0])}, HUGE),
+        ({"total": 2.0**900}, 900 * math.log(2)),
+        ({}, 0.0),
+    ],
+)
+def test_what_a_point_attains_is_paid_for(sums, size):
+    what = look(**sums)
+    shares = (what.y[1] + what.y[2]) / 2
+    exact = what.top + math.log(what.total) - shares - math.log(2)
+    n = gamma(C + 2 * 2 + 16) + 4 * LIBRARY
+    paid = n * (size + math.log(2) + 1) + PAIR_ERROR
+    room = 2.0**-52 * (abs(exact) + 1)
+    assert certifier()._attained(what, PAIR) - exact == pytest.approx(paid, rel=1e-6, abs=room)
+    alone = certifier()._attained(what, Target(np.array([0]), np.array([7.0])))
+    exact = what.top + math.log(what.total) - what.y[0]
+    n = gamma(C + 2 * 1 + 16) + 4 * LIBRARY
+    size = abs(what.top) + abs(what.y[0]) + math.log(what.total) + 1
+    assert alone - exact == pytest.approx(n * size, rel=1e-6, abs=room)
+
+
+def test_logits_are_off_twice_in_what_a_point_attains():
+    one = Target(np.array([0]), np.ones(1))
+    assert certifier()._attained(look(error=HUGE), one) == nearly(2 * HUGE)
+    assert certifier()._attained(look(inside=False), one) == math.inf
+
+
+# ---- Sums at a point
+
+
+def test_a_logit_is_off_by_its_roundings():
+    """Norm 5 and a point of norm 5; biases; a point that was moved; products that vanish."""
+    rows = np.zeros((C, D))
+    rows[0] = 3.0, 4.0
+    z = np.array([[4.0, 3.0]])
+    for W, b, moved, error in (
+        (rows, 0.0, 0.0, gamma(D + 6) * 25),
+        (rows, HUGE, 0.0, gamma(D + 6) * (25 + HUGE)),
+        (rows, 0.0, 2.0, gamma(D + 6) * 25 + 10),
+        (0.0, 0.0, 2.0, underflow(D + 6)),
+    ):
+        (one,) = certifier(Recorder(moved=moved), W, b)._look(z)
+        assert one.error == nearly(error)
+
+
+def test_the_sums_of_a_point_are_those_of_its_softmax():
+    b = np.array([2.0, 1.0, 0.0, -698.0, -699.0])
+    W = np.array([[0.0, 1], [2, 3], [4, 5], [6, 7], [8, 9]])
+    (one,) = certifier(W=W, b=b)._look(np.zeros((1, D)))
+    u = np.exp([0.0, -1, -2, -700, -math.inf])
+    logs = np.array([0.0, 1, 2, 700, 0])
+    assert one.u == pytest.approx(u)
+    assert one.u[3] > one.u[4] == 0
+    assert (one.top, one.y.tolist()) == (2.0, b.tolist())
+    assert (one.total, one.bias) == pytest.approx((u.sum(), u @ b))
+    assert one.mean == pytest.approx(u @ W)
+    assert (one.entropy, one.size) == pytest.approx((u @ logs, u @ logs))
+    assert one.inside
+
+
+def test_a_point_where_one_logit_overflows_attains_nothing():
+    rows = np.zeros((C, D))
+    rows[0] = 1e200
+    with np.errstate(all="ignore"):
+        held = certifier(Box(1e200), rows)
+        for z, inside in ((1e200, False), (1.0, True)):
+            assert bool(held._look(np.full((1, D), z))[0].inside) is inside
+        assert not held._look(np.full((1, D), 2e200))[0].inside
+        floor, attained = held.floors(np.full((1, D), 1e200), [PAIR], np.zeros(1, int))
+        assert (floor.tolist(), attained.tolist()) == ([0.0], [math.inf])
+
+
+# ---- Libraries that are as wrong as they may be
+
+
+@pytest.fixture(params=[-1, 1], ids=["low", "high"])
+def library(request, monkeypatch):
+    """An exp that is off by nearly LIBRARY."""
+    with localcontext() as context:
+        context.prec = 60
+        factor = 1 + request.param * Decimal(LIBRARY)
+
+        def exp(x: float) -> float:
+            with localcontext(context):
+                exact = Decimal(x).exp()
+                off = float(exact * factor)
+                within = abs(Decimal(off) - exact) <= exact * Decimal(LIBRARY)
+                return off if within else math.nextafter(off, -request.param * math.inf)
+
+        monkeypatch.setattr(bound, "math", SimpleNamespace(**vars(math) | {"exp": exp}))
+        yield
+
+
+@pytest.mark.usefixtures("library")
+def test_a_ceiling_is_rounded_up():
+    with localcontext() as context:
+        context.prec = 60
+        for A in (-699.0, -60.0, -40.0, *np.linspace(-36, 700, 400).tolist()):
+            exact = 1 / (1 + Decimal(A).exp())
+            ceiling = Decimal(odds_to_ceiling(A))
+            assert exact <= ceiling <= exact * Decimal(1 + 4 * LIBRARY)
+    assert odds_to_ceiling(-math.inf) == odds_to_ceiling(math.nan) == odds_to_ceiling(-701.0) == 1
+    assert odds_to_ceiling(math.inf) == 1
+    assert odds_to_ceiling(-700.0) == 1
+    assert odds_to_ceiling(1e9) == nearly(math.exp(-700))
+
+
+@pytest.mark.usefixtures("library")
+def test_what_a_class_reaches_is_rounded_down(monkeypatch):
+    held = certifier(Recorder())
+    monkeypatch.setattr(Certifier, "_odds", lambda *_: -math.inf)
+    zero = np.zeros(1, int)
+    with localcontext() as context:
+        context.prec = 60
+        for log_p in np.linspace(-699.9, 0, 300).tolist():
+            monkeypatch.setattr(Certifier, "_attained", lambda *_, log_p=log_p: -log_p)
+            ceiling, reached = held.ceilings(np.zeros((1, D)), zero, zero)
+            exact = Decimal(log_p).exp()
+            assert exact * Decimal(1 - 4 * LIBRARY) <= Decimal(reached[0]) <= exact
+            assert ceiling[0] == 1
+    for log_p in (-700.0, -1e9, -math.inf, math.nan):
+        monkeypatch.setattr(Certifier, "_attained", lambda *_, log_p=log_p: -log_p)
+        assert held.ceilings(np.zeros((1, D)), zero, zero)[1].tolist() == [0.0]
+
+
+def test_the_entropy_of_hardly_anything_is_covered():
+    """Shares of 1 and 1e-20: the first one's logarithm is 0 in float64, and -1e-20 in truth."""
+    with localcontext() as context:
+        context.prec = 60
+        for few in (1e-20, 2.0**-53, 5e-324):
+            H, error = Target(np.arange(2), np.array([1.0, few])).entropy
+            w = [Decimal(1), Decimal(few)]
+            exact = -sum(v / sum(w) * (v / sum(w)).ln() for v in w)
+            assert abs(Decimal(H) - exact) <= Decimal(error)
+            assert error == nearly((gamma(14) + LIBRARY) * (H + 2))
+
+
+@settings(max_examples=80)
+@given(
+    st.lists(st.tuples(st.floats(-37, 0), st.floats(-1, 1)), min_size=C, max_size=C),
+    st.sampled_from([1.0, 1e4, 1e8]),
+    st.lists(st.sampled_from([-1, 1]), min_size=3, max_size=3),
+    st.sampled_from([-1, 1]),
+    st.booleans(),
+)
+def test_sums_that_are_as_wrong_as_they_may_be_prove_a_true_bound(
+    drawn, scale, signs, log_sign, dominant
+):
+    """Each sum off by C roundings of its terms' sizes, and logarithms by LIBRARY, either way."""
+    u = np.exp([a for a, _ in drawn])
+    u[0] = 1.0 if dominant else u[0]
+    u[1] = u[1] if dominant else 1.0
+    b = np.array([v for _, v in drawn]) * scale
+    off = gamma(C)
+    with localcontext() as context:
+        context.prec = 60
+        exact = [Decimal(float(v)) for v in u]
+        logs = [v.ln() for v in exact]
+        bias = [Decimal(float(v)) for v in b]
+        up = [1 + sign * Decimal(off) for sign in signs]
+        size = sum(-v * log for v, log in zip(exact, logs, strict=True))
+        gain = sum(v * c for v, c in zip(exact, bias, strict=True))
+        gain_size = sum(v * abs(c) for v, c in zip(exact, bias, strict=True))
+        wrong = look(
+            u=u,
+            total=float(sum(exact) * up[0]),
+            entropy=float(size * up[1] + signs[1] * sum(exact) * Decimal(LIBRARY)),
+            size=float(size * up[1]),
+            bias=float(gain + signs[2] * gain_size * Decimal(off)),
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            off_log = 1 + log_sign * (LIBRARY - 2.0**-51)
+            changed = vars(math) | {"log": lambda x: math.log(x) * off_log}
+            patch.setattr(bound, "math", SimpleNamespace(**changed))
+            value, floor = certifier(b=b)._odds(wrong, 0), certifier(b=b)._floor(wrong, PAIR)
+        terms = [v * (c - log) for v, log, c in zip(exact, logs, bias, strict=True)]
+        rest = sum(exact[1:])
+        truth = sum(terms[1:]) / rest + rest.ln() - bias[0]
+        assert value == -math.inf or Decimal(value) <= truth
+        whole = sum(exact)
+        mixed = sum(terms) / whole + whole.ln()
+        assert Decimal(floor) <= mixed - Decimal(2).ln() - (bias[1] + bias[2]) / 2
+
+
+# ---- Captors
+
+
+def test_captors_are_other_classes_of_the_layer_with_positive_weights():
+    held = certifier(Unbounded())
+    for rivals, weights in (
+        ([-1, 1], [1, 1]), ([1, C], [1, 1]), ([0, 1], [1, 1]), ([], []), ([1, 2], [1]),
+        ([[1, 2]], [[1, 1]]), ([1, 2], [1, 0]), ([1, 2], [1, -1]), ([1, 2], [1, math.nan]),
+        ([1, 2], [1, math.inf]),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="class 0: "):
+            held.ceiling_of_captors(0, np.array(rivals, int), np.array(weights, float))
+    # the last class, and the first for another
+    held = certifier(Box(1.0))
+    assert held.ceiling_of_captors(0, [C - 1], [1.0]) == pytest.approx(0.5)
+    assert held.ceiling_of_captors(1, [0], [1.0]) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 3e5, 5e-324, 1e308])
+def test_captors_prove_the_same_in_any_unit(scale):
+    """Weights 2 and 1 and 1, the first of them in two parts."""
+    W, b = np.zeros((C, D)), np.array([0.5, 1.0, -2.0, 0.25, 0.0])
+    W[1:4, 0] = 0.3, -0.3, -0.3
+    bound_of = certifier(Box(1.0), W, b).ceiling_of_captors
+    shares = np.array([0.5, 0.25, 0.25])
+    A = -(shares @ np.log(shares)) + shares @ b[1:4] - b[0]
+    found = bound_of(0, [1, 1, 2, 3], np.full(4, 1.0) * scale)
+    assert found == pytest.approx(1 / (1 + math.exp(A)), rel=1e-10)
+    # a weight that vanishes beside another is none
+    assert bound_of(0, [2, 4], [1e300, 1e-300]) == pytest.approx(1 / (1 + math.exp(-2.8)))

@@ -1,0 +1,376 @@
+"""Ceilings and floors against independent solvers, feasible points and cases known by hand."""
+
+import math
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from softgeom.ceiling import Ceilings, ceilings, floor
+from softgeom.ceiling.bound import LIBRARY, Certifier, Target
+from softgeom.ceiling.ceilings import GAP
+from softgeom.certifying import container
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+
+DIMENSION = 3
+SETS = {
+    "box": Box(2.0),
+    "uneven box": Box((1.0, 4.0, 0.5), low=(-0.3, 0.0, -2.0)),
+    "ball": Ball(1.5),
+    "layer norm": Ellipsoid.layer_norm([1.0, 0.5, 2.0], [0.1, 0.0, -0.2]),
+    "rms norm": Ellipsoid.rms_norm([1.0, -0.5, 2.0]),
+    "unbounded": Unbounded(),
+}
+
+
+def draw_layer(rng: np.random.Generator, classes: int = 7, bias: bool = True) -> SoftmaxLayer:
+    W = rng.normal(size=(classes, DIMENSION)) * rng.choice([0.3, 1.0, 3.0])
+    W[rng.integers(classes)] = W.mean(axis=0)  # one inside the others
+    return SoftmaxLayer(W, rng.normal(size=classes) if bias else None)
+
+
+def draw_points(rng: np.random.Generator, name: str, count: int) -> np.ndarray:
+    """Points of a set in the coordinates of evidence."""
+    features = SETS[name]
+    if isinstance(features, Box):
+        low, high = features.bounds(DIMENSION)
+        return rng.uniform(low, high, (count, DIMENSION))
+    directions = rng.normal(size=(count, DIMENSION))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    radius = getattr(features, "radius", 30.0)
+    return directions * radius * 0.999 * rng.uniform(0, 1, (count, 1)) ** 0.3
+
+
+def log_probabilities(layer: SoftmaxLayer, features, Z: np.ndarray) -> np.ndarray:
+    Y = layer.logits(features.features_at(Z)[0])
+    return Y - np.logaddexp.reduce(Y, axis=1, keepdims=True)
+
+
+def best_by_scipy(layer: SoftmaxLayer, features, t: int, start: np.ndarray) -> float:
+    """``max log p_t`` by SciPy: L-BFGS-B in a box, SLSQP in a ball."""
+
+    def loss(z):
+        return -log_probabilities(layer, features, z[None])[0, t]
+
+    if isinstance(features, Box):
+        bounds = np.stack(features.bounds(DIMENSION), axis=1)
+        return -float(minimize(loss, start, bounds=bounds, method="L-BFGS-B").fun)
+    if isinstance(features, Unbounded):
+        return -float(minimize(loss, start, method="BFGS").fun)
+    inside = {"type": "ineq", "fun": lambda z: features.radius**2 - z @ z}
+    return -float(minimize(loss, start, constraints=inside, method="SLSQP").fun)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_no_feasible_point_is_above_a_ceiling_and_a_solver_comes_close(name):
+    rng = np.random.default_rng(list(SETS).index(name))
+    for _ in range(12):
+        layer = draw_layer(rng)
+        found = ceilings(layer, features=SETS[name], gap=0.01)
+        assert found.verify()
+        log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 400)).max(axis=0)
+        assert (np.log(found.ceiling) >= log_p).all()
+        assert (found.reached <= found.ceiling).all()
+        for t in range(layer.classes):
+            best = best_by_scipy(layer, SETS[name], t, np.full(DIMENSION, 0.01))
+            assert math.exp(best) <= found.ceiling[t] * (1 + 1e-7)
+            # nobody's point is much better than ours
+            assert best <= math.log(found.reached[t]) + 0.02
+
+
+def test_in_a_box_every_class_comes_within_the_gap_however_stiff():
+    """Few rivals share the probability at the best points, and many coordinates are at a bound."""
+    rng = np.random.default_rng(7)
+    for _ in range(6):
+        W = 30 * rng.normal(size=(40, 6))
+        W[:10] = W[10:].mean(axis=0) + 0.05 * W[:10]
+        bounds = ceilings(SoftmaxLayer(W, rng.normal(size=40)), features=Box(3.0))
+        assert (bounds.ceiling <= bounds.reached * math.exp(GAP)).all()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_any_point_proves_a_true_bound(name):
+    """Weights from points that are far from optimal, outside the set or absurd."""
+    rng = np.random.default_rng(10 + list(SETS).index(name))
+    for _ in range(20):
+        layer = draw_layer(rng)
+        Z = rng.normal(size=(6, DIMENSION)) * rng.choice([0.0, 0.1, 1.0, 30.0, 1e4], (6, 1))
+        log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 2000)).max(axis=0)
+        certifier = Certifier(layer, SETS[name])
+        classes = np.tile(np.arange(layer.classes), 6)
+        ceiling, reached = certifier.ceilings(Z, classes, np.repeat(np.arange(6), layer.classes))
+        assert (np.log(ceiling) >= log_p[classes]).all()
+        inside = SETS[name].contains(Z)
+        assert (reached[~np.repeat(inside, layer.classes)] == 0).all()
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if name != "unbounded"])
+def test_floors_of_distributions(name):
+    rng = np.random.default_rng(20 + list(SETS).index(name))
+    for _ in range(8):
+        layer = draw_layer(rng, classes=9)
+        p = rng.dirichlet(np.ones(9))
+        targets = [dict(enumerate(p / p.sum())), [0, 3, 5], [2]]
+        found = floor(layer, targets, features=SETS[name], gap=0.01)
+        assert (found.floor <= found.attained + 1e-9).all()
+        assert found.of_radius.isna().all() if "box" in name else (found.of_radius <= 1).all()
+        # a target with an entropy that only touches zero within the gap proves nothing: 0
+        assert ((found.attained - found.floor <= 0.02) | (found.floor == 0)).all()
+        log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 2000))
+        for target, bound in zip(targets, found.floor, strict=True):
+            q = np.zeros(9)
+            if isinstance(target, dict):
+                q[list(target)] = list(target.values())
+            else:
+                q[target] = 1 / len(target)
+            there = q > 0
+            divergence = (q[there] * (np.log(q[there]) - log_p[:, there])).sum(axis=1)
+            assert (bound <= divergence).all()
+
+
+def test_ceilings_known_by_symmetry():
+    """Vertices of a simplex and their mean: by symmetry 1 / (k + 1), reached at the origin."""
+    for k in (2, 3, 6):
+        W = np.vstack([np.linalg.svd(np.eye(k) - 1 / k)[0][:, : k - 1], np.zeros(k - 1)])
+        found = ceilings(SoftmaxLayer(W), [k], features=Unbounded())
+        assert found.ceiling[0] == pytest.approx(1 / (k + 1), rel=1e-4)
+        assert found.ceiling[0] >= 1 / (k + 1)
+        assert found.reached[0] == pytest.approx(1 / (k + 1), rel=1e-4)
+    """Two rivals either side, each with a bias of log 3 more: 1 / (1 + 2 * 3) at the middle."""
+    layer = SoftmaxLayer([[1.0], [-1.0], [0.0]], [math.log(3), math.log(3), 0.0])
+    for features in (Box(5.0), Unbounded()):
+        found = ceilings(layer, [2], features=features, gap=1e-4)
+        assert found.ceiling[0] == pytest.approx(1 / 7, rel=1e-4)
+    assert Certifier(layer, Unbounded()).ceiling_of_captors(2, [0, 1], [1.0, 1.0]) == pytest.approx(
+        1 / 7, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_captors_prove_a_true_ceiling_whatever_their_weights(name):
+    """The residual of the weights counts: without s_X(r) about half of these would be wrong."""
+    rng = np.random.default_rng(30 + list(SETS).index(name))
+    below = 0
+    for _ in range(60):
+        layer = draw_layer(rng)
+        t, *rivals = rng.permutation(layer.classes)[: rng.integers(2, 7)].tolist()
+        bound = Certifier(layer, SETS[name]).ceiling_of_captors(
+            t, rivals, rng.uniform(0.1, 1, len(rivals))
+        )
+        log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 500))[:, t].max()
+        assert math.log(bound) >= log_p
+        below += bound < 1 - 1e-6
+    assert below > 20 or name == "unbounded"  # where any residual is too much
+
+
+def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path):
+    rng = np.random.default_rng(3)
+    layer = draw_layer(rng, classes=30)
+    first = ceilings(layer, checkpoint=tmp_path)
+    for path in tmp_path.glob("block-*.safetensors"):
+        texts, arrays = container.read(path)
+        moved = np.array(arrays["points"])
+        moved += rng.normal(size=moved.shape).astype(moved.dtype)
+        container.write(path, texts, arrays | {"points": moved})
+    again = ceilings(layer, checkpoint=tmp_path)
+    assert (again.ceiling >= first.reached).all()
+    assert again.verify()
+
+
+def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path):
+    layer = draw_layer(np.random.default_rng(3), classes=30)
+    first = ceilings(layer, checkpoint=tmp_path)
+    (block, *_) = sorted(tmp_path.glob("block-*.safetensors"))
+    whole, (texts, arrays) = block.read_bytes(), container.read(block)
+    container.write(block, texts, arrays | {"points": np.full_like(arrays["points"], np.nan)})
+    no_points = block.read_bytes()
+    for content in (b"", b"no proofs", whole[:-30], whole[:99] + whole[98:], no_points):
+        block.write_bytes(content)
+        assert np.array_equal(ceilings(layer, checkpoint=tmp_path).ceiling, first.ceiling)
+        assert block.read_bytes() == whole
+
+
+def test_claims_beyond_the_proof_are_refused_and_blocks_give_one_table():
+    layer = SoftmaxLayer([[1.0], [-1.0], [0.0]])
+    found = ceilings(layer)
+    for name, factor in (("ceiling", 0.99), ("reached", 1.01)):
+        values = getattr(found, name).copy()
+        values[2] *= factor
+        parts = {field: getattr(found, field) for field in ("ceiling", "reached")} | {name: values}
+        forged = Ceilings(layer, found.features, found.classes, found.points, found.at, **parts)
+        with pytest.raises(ValueError, match="Class 2"):
+            forged.verify()
+    layer = draw_layer(np.random.default_rng(5), classes=40)
+    alone = ceilings(layer)
+    assert alone.table.equals(ceilings(layer, n_jobs=2, backend="threading").table)
+    counts = alone.counts(0.5)
+    assert sum(counts.values()) == 40
+    assert counts["never"] == int((alone.ceiling < 0.5).sum())
+
+
+@pytest.mark.parametrize(
+    ("call", "point"),
+    [
+        (lambda layer: ceilings(layer, [0, 0]), "twice"),
+        (lambda layer: ceilings(layer, [7]), "between 0 and 6"),
+        (lambda layer: ceilings(layer, []), "at least one"),
+        (lambda layer: ceilings(layer, gap=0.0), "positive"),
+        (lambda layer: ceilings(layer, features=Box((1.0, 1.0))), "columns"),
+        (lambda layer: ceilings(layer).counts(0.0), "probability"),
+        (lambda layer: floor(layer, [{0: 0.5}]), "sum to one"),
+        (lambda layer: floor(layer, [{0: math.nan, 1: 0.5}]), "sum to one"),
+        (lambda layer: floor(layer, [[0, 0]]), "twice"),
+        (lambda layer: floor(layer, [[]]), "no class"),
+        (lambda layer: floor(layer, [[9]]), "does not have"),
+    ],
+)
+def test_bad_input_gets_a_sentence(call, point):
+    with pytest.raises(ValueError, match=point):
+        call(draw_layer(np.random.default_rng(0)))
+
+
+def test_exponentials_and_logarithms_are_as_good_as_the_bounds_suppose():
+    rng = np.random.default_rng(8)
+    arguments = np.concatenate([-rng.uniform(0, 700, 300), -(10.0 ** rng.uniform(-12, 1, 300))])
+    exponentials, logarithms = np.exp(arguments), np.log(np.exp(arguments))
+    with localcontext() as context:
+        context.prec = 50
+        for a, e, log in zip(arguments, exponentials, logarithms, strict=True):
+            exact = Decimal(float(a)).exp()
+            assert abs(Decimal(float(e)) - exact) <= exact * Decimal(LIBRARY)
+            exact = Decimal(float(e)).ln()
+            assert abs(Decimal(float(log)) - exact) <= abs(exact) * Decimal(LIBRARY)
+
+
+def exact_odds(layer: SoftmaxLayer, features, u: np.ndarray, t: int) -> Decimal:
+    """``A(l)`` of the module's text in fifty digits, for a box or a ball."""
+    rivals = [i for i in np.flatnonzero(u).tolist() if i != t]
+    weights = [Decimal(float(u[i])) for i in rivals]
+    total = sum(weights)
+    shares = [w / total for w in weights]
+    rows = [[Decimal(float(w)) for w in layer.W[i]] for i in rivals]
+    bias = [Decimal(float(b)) for b in layer.bias]
+    r = [
+        Decimal(float(w)) - sum(share * row[k] for share, row in zip(shares, rows, strict=True))
+        for k, w in enumerate(layer.W[t])
+    ]
+    if isinstance(features, Box):
+        low, high = features.bounds(len(r))
+        ends = zip(low.tolist(), high.tolist(), r, strict=True)
+        reach = sum(max(Decimal(a) * v, Decimal(b) * v) for a, b, v in ends)
+    else:
+        reach = Decimal(features.radius) * sum(v * v for v in r).sqrt()
+    entropy = -sum(share * share.ln() for share in shares)
+    gain = sum(share * bias[i] for share, i in zip(shares, rivals, strict=True))
+    return entropy + gain - bias[t] - reach
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
+def test_each_bound_is_below_the_exact_one_where_rounding_is_large(features):
+    """Rows far from the origin and close together, biases likewise: sums cancel to a few digits."""
+    rng = np.random.default_rng(12)
+    certifiers, close = 0, 0
+    with localcontext() as context:
+        context.prec = 50
+        for _ in range(40):
+            offset = rng.choice([0.0, 1e6, 1e12])
+            W = rng.normal(size=(6, DIMENSION)) * 1e-3 + offset * rng.normal(size=DIMENSION)
+            layer = SoftmaxLayer(W, rng.normal(size=6) + offset * rng.normal())
+            certifier = Certifier(layer, features)
+            z = rng.normal(size=(1, DIMENSION)) * rng.choice([1e-3, 1.0])
+            (look,) = certifier._look(z)
+            for t in range(6):
+                value = certifier._odds(look, t)
+                exact = exact_odds(layer, features, look.u, t)
+                assert value == -math.inf or Decimal(value) <= exact
+                certifiers += 1
+                close += value > float(exact) - 1e-6 * max(1.0, offset)
+            # and what the point attains, with exact logits
+            x = [Decimal(float(v)) for v in z[0]]
+            y = [
+                sum(Decimal(float(w)) * v for w, v in zip(row, x, strict=True)) + Decimal(float(b))
+                for row, b in zip(layer.W, layer.bias, strict=True)
+            ]
+            for t in range(6):
+                exact = sum((v - y[t]).exp() for v in y).ln()
+                attained = certifier._attained(look, Target(np.array([t]), np.ones(1)))
+                assert Decimal(attained) >= exact
+    assert close == certifiers  # and not far below either
+
+
+def test_bounds_of_exact_means_hold_far_from_the_best_point():
+    """Points so far from the best one that the weights have to change by up to a quarter."""
+    rng = np.random.default_rng(13)
+    proven = 0
+    for _ in range(60):
+        W = rng.normal(size=(8, DIMENSION))
+        W[0] = W[1:].mean(axis=0) + 0.1 * rng.normal(size=DIMENSION)
+        layer = SoftmaxLayer(W, 0.3 * rng.normal(size=8))
+        best = ceilings(layer, [0], features=Unbounded())
+        if best.reached[0] > 0.4:
+            continue
+        centre = best.points[best.at[0]]
+        certifier = Certifier(layer, Unbounded())
+        # of one certifier: later points may borrow the spread of earlier ones
+        for far in (1e-9, 1e-4, 2e-3, 4e-3, 8e-3, 0.016, 0.03):
+            for _ in range(6):
+                z = centre + far * rng.normal(size=DIMENSION)
+                ceiling, _ = certifier.ceilings(z[None], np.array([0]), np.array([0]))
+                assert ceiling[0] >= best.reached[0] * (1 - 1e-9)
+                proven += far > 1e-3 and ceiling[0] < 1
+    assert proven > 100  # of them many with an eps above a per cent
+
+
+def exact_bound_of_exact_mean(layer: SoftmaxLayer, u: np.ndarray, t: int) -> Decimal | None:
+    """``A`` of the weights ``u_i (1 + D_i mu)`` of a layer with one feature, in fifty digits."""
+    w, b = ([Decimal(float(v)) for v in side] for side in (layer.W[:, 0], layer.bias))
+    weights = {i: Decimal(float(u[i])) for i in np.flatnonzero(u).tolist() if i != t}
+    moment = sum(v * (w[i] - w[t]) ** 2 for i, v in weights.items())
+    mu = -sum(v * (w[i] - w[t]) for i, v in weights.items()) / moment
+    moved = {i: v * (1 + (w[i] - w[t]) * mu) for i, v in weights.items()}
+    if min(moved.values()) <= 0:
+        return None
+    total = sum(moved.values())
+    entropy = -sum(v / total * (v / total).ln() for v in moved.values())
+    return entropy + sum(v / total * b[i] for i, v in moved.items()) - b[t]
+
+
+def test_bounds_of_exact_means_are_below_the_exact_ones():
+    rng = np.random.default_rng(15)
+    proven = 0
+    with localcontext() as context:
+        context.prec = 50
+        for _ in range(300):
+            b = 6 * rng.normal(size=5)
+            layer = SoftmaxLayer([[-1.0], [-1.0], [1.0], [1.0], [0.0]], b)
+            certifier = Certifier(layer, Unbounded())
+            middle = (np.logaddexp(*b[:2]) - np.logaddexp(*b[2:4])) / 2
+            (look,) = certifier._look(np.array([[middle + 0.05 * rng.normal()]]))
+            value = certifier._odds(look, 4)
+            if value > -math.inf:
+                assert Decimal(value) <= exact_bound_of_exact_mean(layer, look.u, 4)
+                proven += 1
+    assert proven > 10
+
+
+@pytest.mark.parametrize("name", ["box", "uneven box"])
+def test_sharpened_bounds_meet_at_the_best_point_and_say_who_was_in_doubt(name):
+    rng, features = np.random.default_rng(31), SETS[name]
+    for _ in range(6):
+        layer = draw_layer(rng)
+        loose = ceilings(layer, features=features, gap=0.5)
+        sharp = loose.sharpened([0, 3])
+        assert sharp.verify()
+        assert sharp.ceiling[[0, 3]] == pytest.approx(sharp.reached[[0, 3]], rel=1e-7)
+        start = np.mean(features.bounds(DIMENSION), axis=0)
+        for t in (0, 3):
+            best = math.exp(best_by_scipy(layer, features, t, start))
+            assert sharp.ceiling[t] == pytest.approx(best, rel=1e-6)
+        others = [1, 2, 4, 5, 6]
+        assert (sharp.ceiling[others] == loose.ceiling[others]).all()
+        for level in (0.1, 0.5):
+            assert len(loose.in_doubt(level)) == loose.counts(level)["in doubt"]
+    assert len(ceilings(layer, [2], features=features).sharpened([0])) == 1
+    with pytest.raises(ValueError, match="over a box"):
+        ceilings(layer, [0], features=Ball(1.0)).sharpened([0])

@@ -1,0 +1,331 @@
+"""Verdicts against Qhull, planted classes, and each other."""
+
+import dataclasses
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from qhull import winners_by_hull
+
+from softgeom import blocks
+from softgeom.certifying import container
+from softgeom.certifying.checker import Checker
+from softgeom.certifying.verdict import Captors, Twin, Witness
+from softgeom.examples import hard_layer, normal_layer, uniform_layer
+from softgeom.scan_result import Scan
+from softgeom.scanner import scan
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+
+FEATURES = [
+    Box(100.0), Box(2.0, low=-0.3), Box(5.0, low=0.0), Ball(3.0), Unbounded(),
+    Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 0]),
+]  # fmt: skip
+
+
+def winners(found: Scan) -> set[int]:
+    return {f.index for f in found.findings if f.evidence.verdict == "argmaxable"}
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+@pytest.mark.parametrize(
+    ("features", "bias"),
+    [(Box(100.0), False), (Ball(2.0), False), (Unbounded(), False), (Unbounded(), True)],
+    ids=["box", "ball", "unbounded", "bias"],
+)
+def test_the_winners_are_those_of_qhull(d, features, bias):
+    """Vertices of the hull of the rows, with a bias of the hull seen from above."""
+    layer = normal_layer(60, d, bias=bias, seed=d)
+    found = scan(layer, features=features)
+    assert winners(found) == winners_by_hull(layer)
+    assert found.counts["undecided"] == 0
+    assert found.verify()
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(FEATURES),
+    st.booleans(),
+    st.sampled_from(["twins", "rank", "zero", "grid"]),
+)
+@settings(max_examples=25)
+def test_degenerate_layers_are_decided_or_said_to_be_ties(seed, features, bias, kind):
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(12, 3))
+    b = rng.normal(size=12) if bias else None
+    if kind == "twins":
+        W[5:8] = W[0]
+        if b is not None:
+            b[5] = b[0]
+    elif kind == "rank":
+        W[:, 2] = W[:, 0]
+    elif kind == "zero":
+        W[:3] = 0.0
+    else:
+        W = rng.integers(-1, 2, size=(12, 3)).astype(float)
+        b = None if b is None else np.round(b)
+    found = scan(SoftmaxLayer(W, b), features=features)
+    assert found.verify()
+    for row in W:
+        alike = np.flatnonzero((row == W).all(axis=1))
+        best = alike if b is None else alike[b[alike] == b[alike].max()]
+        assert len(best) == 1 or all(isinstance(found.evidence(int(i)), Twin) for i in best)
+
+
+def test_negative_zero_is_zero():
+    assert scan(SoftmaxLayer([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])).counts["tied"] == 2
+
+
+def test_planted_classes_and_only_those_are_unargmaxable():
+    layer = hard_layer(3000, 96, planted=30, seed=3)
+    found = scan(layer, np.union1d(np.arange(0, 3000, 10), np.arange(2970, 3000)))
+    lost = {f.index for f in found.findings if isinstance(f.evidence, Captors)}
+    assert set(range(2970, 3000)) <= lost
+    assert found.counts["undecided"] == 0
+    assert found.verify()
+
+
+def test_table_has_its_columns_and_the_same_call_the_same_table():
+    layer = uniform_layer(300, 3, seed=2)
+    first, second = scan(layer), scan(layer, block=64, n_jobs=2, backend="threading")
+    assert list(first.table.columns) == "class token verdict method steps margin radius".split()
+    assert first.table.verdict.tolist() == second.table.verdict.tolist()
+    assert first.table.equals(scan(layer).table)
+
+
+KILLED = """
+import os, signal, sys
+from softgeom.scanner import scan
+from softgeom.examples import hard_layer
+module, done = sys.modules[scan.__module__], []  # the package exports the function by that name
+search = module._search
+
+def killed(task, classes):
+    if len(done) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    done.append(classes)
+    return search(task, classes)
+
+module._search = killed
+scan(hard_layer(600, 12, planted=20), block=100, checkpoint=sys.argv[1])
+"""
+
+
+def test_a_scan_that_was_killed_goes_on(tmp_path, monkeypatch):
+    """After SIGKILL finished blocks are not computed again, and the table is the same."""
+    killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path])
+    assert killed.returncode == -signal.SIGKILL
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert len(finished) == 3
+    layer = hard_layer(600, 12, planted=20)
+    whole = scan(layer, block=100).table
+    assert scan(layer, block=100, checkpoint=tmp_path).table.equals(whole)
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    # everything is there: nothing is searched again
+    monkeypatch.setattr(sys.modules[scan.__module__], "_search", None)
+    assert scan(layer, block=100, checkpoint=tmp_path).table.equals(whole)
+
+
+def test_a_block_of_other_code_is_computed_anew(tmp_path, monkeypatch):
+    layer = normal_layer(30, 3)
+    scan(layer, checkpoint=tmp_path)
+    before = set(tmp_path.iterdir())
+    monkeypatch.setattr(blocks, "code", lambda: "another version of the proofs")
+    scan(layer, checkpoint=tmp_path)
+    assert len(set(tmp_path.iterdir())) == 2 * len(before)
+
+
+def test_an_edited_block_is_set_aside_and_computed_again(tmp_path, caplog):
+    layer = uniform_layer(40, 3, seed=1)
+    whole = scan(layer, checkpoint=tmp_path).table
+    for path in tmp_path.glob("*.safetensors"):
+        texts, arrays = container.read(path)
+        margins = np.array(arrays["margins"])
+        margins[(margins > 0) & np.isfinite(margins)] *= 1.5
+        container.write(path, texts, arrays | {"margins": margins})
+    assert scan(layer, checkpoint=tmp_path).table.equals(whole)
+    assert "cannot be used: set aside" in caplog.text
+    assert list(tmp_path.glob("*.damaged"))
+
+
+def test_classes_to_scan_and_sets_are_checked():
+    layer = normal_layer(10, 2)
+    for classes, message in [
+        ([10], "between 0 and 9"),
+        ([-1], "between 0 and 9"),
+        ([1, 1], "must not repeat"),
+        ([0.5], "class numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            scan(layer, classes)
+    some = scan(layer, [3, 1])
+    assert some.table["class"].tolist() == [3, 1]
+    with pytest.raises(ValueError, match="Class 0 is not among the 2 scanned"):
+        some.evidence(0)
+    with pytest.raises(ValueError, match="W has 2 columns"):
+        scan(layer, features=Ellipsoid(np.ones(3)))
+    with pytest.raises(ValueError, match="stated for a box"):
+        scan(uniform_layer(5, 2), features=Unbounded()).chebyshev_radius(0)
+
+
+def test_blocks_on_two_workers_give_the_same_verdicts():
+    layer = uniform_layer(200, 3, seed=4)
+    spread = scan(layer, block=100, n_jobs=2, backend="loky")
+    assert spread.table.verdict.tolist() == scan(layer, block=100).table.verdict.tolist()
+    assert spread.verify()
+
+
+@pytest.mark.parametrize("features", [FEATURES[1], FEATURES[5]], ids=lambda f: f.describe())
+def test_a_device_only_proposes_and_changes_no_verdict(features, monkeypatch):
+    pytest.importorskip("torch")
+    from softgeom.searching.device import Device
+
+    layer = uniform_layer(60, 3, seed=6)
+    verdicts = scan(layer, features=features).table.verdict.tolist()
+    found = scan(layer, features=features, device="cpu")
+    assert found.table.verdict.tolist() == verdicts
+    assert found.verify()
+    look = Device.look
+
+    def boast(*given, **options):  # a device that claims every candidate wins
+        return dataclasses.replace(look(*given, **options), margin=np.full(len(given[2]), 1.0))
+
+    monkeypatch.setattr(Device, "look", boast)
+    deceived = scan(layer, features=features, device="cpu")
+    assert deceived.table.verdict.tolist() == verdicts
+    assert deceived.verify()
+
+
+def test_a_worker_in_another_folder_finds_the_checkpoint(tmp_path, monkeypatch):
+    from softgeom import scanner
+
+    def elsewhere(function, jobs, **options):
+        monkeypatch.chdir(tmp_path / "worker")
+        try:
+            return [function(options["shared"], *job) for job in jobs]
+        finally:
+            monkeypatch.chdir(tmp_path)
+
+    (tmp_path / "worker").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(scanner, "run_blocks", elsewhere)
+    scan(uniform_layer(20, 3, seed=1), checkpoint="blocks")
+    assert list((tmp_path / "blocks").glob("block-*.safetensors"))
+    assert not list((tmp_path / "worker").iterdir())
+
+
+@pytest.mark.parametrize("flaw", [None, "shifted", "broken"])
+def test_the_host_multiplies_a_sample_of_what_a_device_has_found(flaw, monkeypatch):
+    """All of it where the sample contradicts the device, or where its arithmetic is not known."""
+    pytest.importorskip("torch")
+    from softgeom.searching.device import Device
+
+    layer, again, certify = normal_layer(400, 40, seed=2), [], Checker.certify
+    plain = scan(layer)
+
+    def counting(self, points, classes, claimed=None):
+        again.append(len(points))
+        return certify(self, points, classes, claimed)
+
+    monkeypatch.setattr(Checker, "certify", counting)
+    if flaw == "shifted":
+        look = Device.look
+
+        def off(*given, **options):
+            return dataclasses.replace(seen := look(*given, **options), margin=seen.margin + 1.0)
+
+        monkeypatch.setattr(Device, "look", off)
+    elif flaw == "broken":
+        monkeypatch.setattr(Device, "rounds_like_ieee", False)
+    found = scan(layer, device="cpu")
+    assert found.table.verdict.tolist() == plain.table.verdict.tolist() == ["argmaxable"] * 400
+    assert (sum(again) < 2 * 20) if flaw is None else (sum(again) >= 400)
+    assert found.verify()
+
+
+def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
+    torch = pytest.importorskip("torch")
+    layer = uniform_layer(5, 2)
+    missing = ["nonsense"] if torch.cuda.is_available() else ["nonsense", "cuda"]
+    for name in missing:
+        with pytest.raises(
+            ValueError, match=f"PyTorch has no device '{name}' here .*leave device out"
+        ) as error:
+            scan(layer, device=name)
+        assert "\n" not in str(error.value)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ValueError, match="device='cuda' needs PyTorch: pip install"):
+        scan(layer, device="cuda")
+
+
+def test_nobody_reorders_the_findings_of_a_scan():
+    found = scan(SoftmaxLayer([[4.0, 0], [4, 0], [-4, 4], [-4, -4]]))
+    given = list(found.findings)
+    copied = Scan(found.layer, found.features, given)
+    given.reverse()
+    assert [copied[t].index for t in range(4)] == [0, 1, 2, 3]
+    assert isinstance(found.findings, tuple)
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
+def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(features, tmp_path):
+    layer, asked = normal_layer(4200, 96, bias=True), np.arange(0, 4200, 3)
+    W, b = layer.W.copy(), layer.b.copy()
+    W[[3, 6]] *= 0.01
+    b[[3, 6]] = -10.0  # unargmaxable
+    layer = SoftmaxLayer(W, b)
+    full = scan(layer, asked, features=features, checkpoint=tmp_path)
+    # not the full scan's blocks
+    part = scan(layer, asked, features=features, checkpoint=tmp_path, verdicts_only=True)
+    assert part.table.verdict.tolist() == full.table.verdict.tolist()
+    assert part.verify()
+    smaller = part.table.margin < 0.9 * full.table.margin
+    assert smaller.mean() > 0.9
+    won = [found for found in part.findings if isinstance(found.evidence, Witness)]
+    assert len(won) == len(asked) - 2
+    certified = np.full(len(asked), -0.0)
+    certified[part.table.verdict == "argmaxable"] = Checker(layer, features).certify_many(
+        [found.evidence.point for found in won], [found.index for found in won]
+    )
+    # the same up to the rounding that each certifies
+    assert (part.table.margin <= certified * (1 + 1e-4)).all()
+    assert not (part.table.radius > full.table.radius * (1 + 1e-4)).any()
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Unbounded()], ids=["box", "unbounded"])
+def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(features, monkeypatch):
+    from softgeom import scanner
+    from softgeom.certifying import partial
+
+    prepared, whole = [], partial.partial_look
+
+    def prepare(*arguments):
+        prepared.append(whole(*arguments))
+        return prepared[-1]
+
+    monkeypatch.setattr(partial, "FEWEST", 400)
+    monkeypatch.setattr(partial, "SAMPLE", 25)
+    monkeypatch.setattr(scanner, "ASKED", 200)
+    monkeypatch.setattr(partial, "ASKED", 200)
+    monkeypatch.setattr(scanner, "partial_look", prepare)
+    layer, asked = hard_layer(500, 24, planted=10), np.arange(300, 500)
+    full, part = (
+        scan(layer, asked, features=features, verdicts_only=only) for only in (False, True)
+    )
+    assert full.table.equals(part.table)
+    assert prepared == [None] * (features == Box(100.0))
+
+
+def test_verdicts_only_of_few_classes_prepare_no_partial_look(monkeypatch):
+    from softgeom import scanner
+
+    prepared = []
+    layer = normal_layer(4200, 96)
+    monkeypatch.setattr(scanner, "partial_look", lambda *_: prepared.append(1))
+    assert scan(layer, np.arange(20), verdicts_only=True).counts["argmaxable"] == 20
+    assert not prepared
+    scan(layer, np.arange(2000), verdicts_only=True)
+    assert prepared
