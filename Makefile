@@ -12,7 +12,7 @@ $(foreach name,$(TYPED),$(eval override $(name) := $$(value $(name))))
 export $(TYPED)
 export SOFTGEOM_DATA := $(or $(DATA),$(SOFTGEOM_DATA))
 ifneq ($(words $(PROFILE))$(filter-out smoke default full paper,$(PROFILE:own/%=smoke)),1)
-$(error PROFILE must be smoke, default, full, paper, or own/NAME for params/own/NAME.yaml)
+$(error PROFILE must be smoke, default, full, paper, or own/NAME for notebooks/params/own/NAME.yaml)
 endif
 export SOFTGEOM_PROFILE := $(PROFILE)
 export PYTHONNOUSERSITE := 1
@@ -50,11 +50,11 @@ tests-extras     := $(notebooks-extras) dask report test lint
 
 env: $(call layer,notebooks)
 .venv/.tests: | .venv/.notebooks
-.venv/.%: pyproject.toml requirements.lock | .venv/.made
+.venv/.%: pyproject.toml scanner/pyproject.toml requirements.lock | .venv/.made
 	@echo 'installing into .venv, once, a minute or two: packages for $* ...'
 	@PYTHONPATH=lib $(PY) -m compendium.packages $($*-extras) > .venv/part.$*.txt
 	@$(PIP) --require-hashes -r .venv/part.$*.txt || $(NO_PIP)
-	@$(PIP) --no-deps --no-build-isolation -e . || $(NO_PIP)
+	@$(PIP) --no-deps --no-build-isolation -e scanner -e . || $(NO_PIP)
 # PyTorch is outside the lock, so that pip takes the build that fits the machine
 	@$(if $(filter notebooks,$*),$(PIP) --report .venv/torch.json $(TORCH_FLAGS) torch==2.13.0 || $(NO_PIP))
 	@git config filter.nbstripout.clean "$(PY) -m nbstripout $(STRIP)" || true
@@ -62,12 +62,13 @@ env: $(call layer,notebooks)
 .venv/.made:
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(NO_PYTHON)
 	@$(PYTHON) -m venv .venv && touch $@
-.conda/.stamp: environment.yml pyproject.toml
+.conda/.stamp: environment.yml pyproject.toml scanner/pyproject.toml
 	$(or $(CONDA),conda) env create --yes --prefix ./.conda --file environment.yml && touch $@
 
 # ---- Notebooks: executed/PROFILE/NAME.ipynb appears when every cell succeeded ---------------------------------------
 executed = $(patsubst %,executed/$(PROFILE)/%.ipynb,$(filter $1,$(NOTEBOOKS)))
 code     = $(foreach folder,$1,$(wildcard lib/$(folder)/*.py lib/$(folder)/*/*.py))
+scanner  = $(wildcard scanner/src/softgeom/*.py scanner/src/softgeom/*/*.py)
 
 all smoke: $(call executed,%)
 	@echo "up to date: results/$$SOFTGEOM_PROFILE, figures/$$SOFTGEOM_PROFILE, executed/$$SOFTGEOM_PROFILE"
@@ -75,7 +76,7 @@ bottleneck: $(call executed,1% 5%)
 margins: $(call executed,2% 6%)
 circuits: $(call executed,3%)
 hardmax: $(call executed,4%)
-executed/$(PROFILE)/%.ipynb: notebooks/%.ipynb params/%.yaml | $(call layer,notebooks)
+executed/$(PROFILE)/%.ipynb: notebooks/%.ipynb notebooks/params/%.yaml | $(call layer,notebooks)
 	@$(PY) -m compendium.run $*
 ifeq ($(PARAMS),)
 $(NOTEBOOKS): %: executed/$(PROFILE)/%.ipynb
@@ -86,11 +87,10 @@ $(if $(filter $(NOTEBOOKS) scan,$(MAKECMDGOALS)),,$(error PARAMS changes one not
 endif
 $(call executed,%): $(wildcard scanner/src/softgeom/*.py lib/compendium/*.py lib/compendium/claims/*.py \
   lib/compendium/drawing/*.py data/reference/*.csv)
-$(call executed,01% 14% 28% 3%): $(call code,softgeom/circuits softgeom/checkpoints softgeom/language_model)
-$(call executed,1% 5% 34% 35%): $(call code,softgeom/bottleneck softgeom/checkpoints softgeom/features)
-$(call executed,2% 6% 90%): $(call code,softgeom/margins softgeom/language_model)
-$(call executed,4%): $(call code,softgeom/hardmax)
-$(call executed,18%): $(call code,softgeom/commands)
+$(call executed,01% 14% 28% 3%): $(call code,papers/circuits papers/language_model)
+$(call executed,1% 5% 34% 35%): $(call code,papers/bottleneck) $(scanner)
+$(call executed,2% 6% 90%): $(call code,papers/margins papers/language_model)
+$(call executed,4%): $(call code,papers/hardmax)
 $(call executed,18% 30% 52%): $(wildcard results/bench/*.csv)
 FORMULAS := 10% 11% 13% 20% 21% 22% 27% 90%# these read neither corpora nor models
 READERS  := $(call executed,$(filter-out $(FORMULAS),$(NOTEBOOKS)))
@@ -102,7 +102,7 @@ $(call executed,25%): $(call executed,24%)
 $(call executed,29%): $(call executed,25%)
 $(call executed,61%): $(call executed,60%)
 $(call executed,43% 44% 45%): $(call executed,42%)
-$(call executed,90%): $(call executed,$(filter-out 90%,$(NOTEBOOKS))) $(wildcard claims/*.yaml)
+$(call executed,90%): $(call executed,$(filter-out 90%,$(NOTEBOOKS))) $(wildcard data/claims/*.yaml)
 executed/data-folder: FORCE# the files of DATA; written anew only when they are others
 	+@mkdir -p executed; find -L "$$SOFTGEOM_DATA" -type f -exec ls -ln {} + 2>/dev/null | sort > $@.now; \
 	  cmp -s $@.now $@ || cp $@.now $@
@@ -126,15 +126,15 @@ test: | $(call layer,tests)
 test-browser: | $(call layer,tests)
 	$(PYTEST) tests/browser -m browser
 lint: | $(call layer,tests)
-	$(PY) -m ruff check lib tests notebooks benchmarks tools
-	$(PY) -m ruff format --check lib tests notebooks benchmarks tools
+	$(PY) -m ruff check lib scanner tests notebooks
+	$(PY) -m ruff format --check lib scanner tests notebooks
 	$(PY) -m nbstripout $(STRIP) --verify notebooks/*.ipynb notebooks/lessons/*.ipynb
 	$(PY) -m compendium check-claims
 	$(PY) -m mypy
 	$(PY) -m compendium render-readme --check
 lock: | $(call layer,notebooks)
 	@$(PIP) uv
-	$(PY) -m uv pip compile pyproject.toml $(addprefix --extra ,$(tests-extras)) \
+	$(PY) -m uv pip compile pyproject.toml scanner/pyproject.toml $(addprefix --extra ,$(tests-extras)) \
 	  --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
 clean:
 	rm -rf executed build results/smoke results/own figures/smoke figures/own .pytest_cache .mypy_cache .ruff_cache

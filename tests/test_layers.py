@@ -1,5 +1,5 @@
-"""The import rule: softgeom <- compendium <- classroom, notebooks; inside softgeom leaves <-
-chapters <- explorers, command line.
+"""Imports go one way: softgeom <- papers <- compendium <- classroom, notebooks. The papers never
+import each other, and inside softgeom what certifies imports nothing that searches.
 """
 
 import ast
@@ -10,21 +10,16 @@ from functools import cache
 
 import pytest
 
-CHAPTERS = {"bottleneck", "margins", "circuits", "hardmax"}
-# may import every chapter; nobody in softgeom imports them
-ABOVE = {"explorers", "commands", "cli"}
-HOUSES = {
-    "softgeom": {"compendium", "classroom"},
-    "compendium": {"classroom"},
-    "classroom": {"compendium"},
-}  # what each must not import
+PACKAGES = ("softgeom", "papers", "compendium", "classroom")
+PAPERS = {"bottleneck", "margins", "circuits", "hardmax"}
+# explorers may import every paper; classroom and compendium do not import each other
+APART = {"classroom": {"compendium"}, "compendium": {"classroom"}}
 # what certifies, and all of softgeom that it may import
 TRUSTED = tuple(
     f"softgeom.{name}"
     for name in (
-        *("arrays", "bottleneck.ceilings.bound", "bottleneck.certifying", "bottleneck.scaling"),
-        *("bottleneck.verdict_table", "features", "layer", "readout", "rounding", "threads"),
-        "writing",
+        *("arrays", "ceiling.bound", "certifying", "scaling"),
+        *("verdict_table", "features", "layer", "rounding", "threads", "writing"),
     )
 )
 
@@ -45,44 +40,43 @@ def _imports(path, *, typing: bool = True) -> set[str]:
     return found
 
 
-def _chapters(names: set[str]) -> set[str]:
-    """Second component of every `softgeom.x` among the names."""
-    return {name.split(".")[1] for name in names if name.startswith("softgeom.")}
+def _folder(repository, package):
+    return repository / ("scanner/src" if package == "softgeom" else "lib") / package
 
 
-def _modules(repository, house):
-    package = repository / "lib" / house
-    for path in sorted(package.rglob("*.py")):
-        yield path, path.relative_to(package).parts[0].removesuffix(".py")
+def _modules(repository, package):
+    return sorted(_folder(repository, package).rglob("*.py"))
 
 
-@pytest.mark.parametrize("house", HOUSES)
-def test_houses_stand_on_each_other_in_one_order(repository, house):
-    for path, _ in _modules(repository, house):
-        above = {name.partition(".")[0] for name in _imports(path)} & HOUSES[house]
-        assert not above, f"{path} imports {above}, which stands above it"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_import_only_what_is_below_them(repository, package):
+    above = {*PACKAGES[PACKAGES.index(package) + 1 :], *APART.get(package, ())}
+    for path in _modules(repository, package):
+        wrong = {name.partition(".")[0] for name in _imports(path)} & above
+        assert not wrong, f"{path} imports {wrong}, which stands above it"
 
 
-def test_chapters_do_not_import_each_other(repository):
-    for path, part in _modules(repository, "softgeom"):
-        imported = _chapters(_imports(path)) - {part}
-        if part in ABOVE or (path.parent.name == "softgeom" and part == "__init__"):
-            continue
-        assert not imported & ABOVE, f"{path} imports {imported & ABOVE}, which stands above it"
-        assert not imported & CHAPTERS, f"{path} imports the chapter {imported & CHAPTERS}"
+def test_papers_do_not_import_each_other(repository):
+    for path in _modules(repository, "papers"):
+        part = path.relative_to(_folder(repository, "papers")).parts[0]
+        names = {n.split(".")[1] for n in _imports(path) if n.startswith("papers.")} - {part}
+        if part != "explorers":
+            assert not names & (PAPERS | {"explorers"}), f"{path} imports papers.{names}"
 
 
 def test_what_certifies_imports_nothing_that_searches(repository):
-    for path, _ in _modules(repository, "softgeom"):
-        name = ".".join(path.relative_to(repository / "lib").with_suffix("").parts)
+    source = repository / "scanner" / "src"
+    for path in _modules(repository, "softgeom"):
+        name = ".".join(path.relative_to(source).with_suffix("").parts)
         if name.startswith(TRUSTED):
             ours = {n for n in _imports(path, typing=False) if n.startswith("softgeom.")}
             others = {name for name in ours if not name.startswith(TRUSTED)}
             assert not others, f"{path} imports {others}, which nobody has to trust"
 
 
-def test_the_library_knows_no_folder_of_the_clone(repository):
-    for path, _ in _modules(repository, "softgeom"):
+@pytest.mark.parametrize("package", ["softgeom", "papers"])
+def test_libraries_know_no_folder_of_the_clone(repository, package):
+    for path in _modules(repository, package):
         text = path.read_text(encoding="utf-8")
         for folder in ("notebooks/", "data/processed", "data/raw", "results/", "Makefile"):
             assert folder not in text, f"{path} names {folder}, a folder of the clone"
@@ -91,8 +85,9 @@ def test_the_library_knows_no_folder_of_the_clone(repository):
 def test_the_rule_sees_through_every_form_of_import(tmp_path):
     path = tmp_path / "module.py"
     late = "def f():\n    from papers.hardmax.dynamics import x\n"
-    path.write_text(f"import papers.margins\nfrom softgeom import circuits\n{late}")
-    assert _chapters(_imports(path)) == {"margins", "circuits", "hardmax"}
+    path.write_text(f"import papers.margins\nfrom papers import circuits\n{late}")
+    named = {"papers.margins", "papers.circuits", "papers.hardmax.dynamics.x"}
+    assert _imports(path) == named
 
 
 TORCH = {"torch", "matplotlib", "transformers"}
@@ -105,7 +100,7 @@ LIGHT = {
     "command('completion', 'bash')": NUMERICS,
     "command('scann')": NUMERICS,
     "import papers.explorers as e; e.page('softmax')": TORCH | {"anywidget"},
-    "import softgeom.bottleneck": TORCH,
+    "import papers.bottleneck": TORCH,
     "import papers.hardmax": TORCH,
     "import papers.margins.jacobian": TORCH,
     "import softgeom.commands.scan": TORCH,

@@ -2,10 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
-import sys
-import tarfile
 import tomllib
 
 import pytest
@@ -30,28 +26,18 @@ def _names(lock: str) -> set[str]:
 
 # conda-forge's names (its playwright is the Node tool), and what pip installs into its environment
 CONDA = {"torch": "pytorch", "huggingface-hub": "huggingface_hub"}
-CONDA["playwright"] = "playwright-python"
+CONDA |= {"playwright": "playwright-python", "fastjsonschema": "python-fastjsonschema"}
 NOT_ON_CONDA = {"gguf", "rapidocr-onnxruntime", "vadersentiment"}
-# beside the lessons: explorers and the notebooks 10 to 13, without PyTorch
-BINDER = "papermill sympy pyyaml fastjsonschema pyarrow".split()
 
 
-@pytest.mark.parametrize(
-    ("file", "extras", "more"),
-    [("environment.yml", None, ()), ("binder/environment.yml", ("lessons", "build"), BINDER)],
-)
-def test_conda_installs_what_pyproject_declares(repository, file, extras, more):
-    every = packages.declared(None, repository)
-    wanted = packages.declared(extras, repository) | {name: every[name] for name in more}
+def test_conda_installs_what_pyproject_declares(repository):
+    file, wanted = "environment.yml", packages.declared(None, repository)
     *conda, pip = yaml.safe_load((repository / file).read_text())["dependencies"]
-    *others, clone = pip["pip"]
+    *others, scanner, clone = pip["pip"]
     on_conda = {f"{CONDA.get(name, name)}{wanted[name]}" for name in wanted.keys() - NOT_ON_CONDA}
     assert set(conda) == {"python=3.11", "pip"} | on_conda
     assert set(others) == {f"{name}{wanted[name]}" for name in wanted.keys() & NOT_ON_CONDA}
-    option, folder = clone.split()
-    assert option == "-e"
-    # conda resolves it against the file's folder
-    assert (repository / file).parent.joinpath(folder).resolve() == repository
+    assert [scanner, clone] == ["-e ./scanner", "-e ."]
 
 
 def test_every_dependency_is_locked_and_explained(repository):
@@ -72,7 +58,10 @@ def test_a_reader_gets_no_maintainers_tools(repository):
 
 
 def test_a_part_keeps_hashes_and_follows_what_packages_want(tmp_path):
-    project = '[project]\ndependencies = ["a>=1"]\n[project.optional-dependencies]\n'
+    project = '[project]\ndependencies = ["softgeom"]\n[project.optional-dependencies]\n'
+    (tmp_path / "scanner").mkdir()
+    core = '[project]\ndependencies = ["a>=1"]\n'
+    (tmp_path / "scanner" / "pyproject.toml").write_text(core)
     (tmp_path / "pyproject.toml").write_text(project + 'more = ["c"]\nlost = ["z"]\n')
     marked = "b==2 ; python_version < '3.12' \\\n    --hash=sha256:bb\n"
     (tmp_path / "requirements.lock").write_text(
@@ -107,40 +96,23 @@ def test_the_origin_of_pytorch_is_what_pip_reported(tmp_path, repository):
 
 def test_the_index_page_has_no_relative_link(repository):
     """PyPI renders the description without the repository around it."""
-    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    text = (repository / project["readme"]).read_text(encoding="utf-8")
+    scanner = repository / "scanner"
+    project = tomllib.loads((scanner / "pyproject.toml").read_text())["project"]
+    text = (scanner / project["readme"]).read_text(encoding="utf-8")
     assert not re.findall(r"\]\((?!https://)", text)
     # a comment inside code is shown
     assert "<!--" not in "".join(re.findall(r"(?s)```.*?```", text))
 
 
-def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp_path):
-    """They import the library alone; a file of the clone that they name is in the archive."""
-    unmade = shutil.ignore_patterns("__pycache__")
-    for name in ("lib/softgeom", "tests", "tools"):
-        shutil.copytree(repository / name, tmp_path / name, ignore=unmade)
-    files = "pyproject.toml MANIFEST.in README.md scanner/docs/pypi.md LICENSE CITATION.cff CHANGELOG.md"
-    for name in files.split():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(repository / name, tmp_path / name)
-    build = "import setuptools.build_meta as build; print(build.build_sdist('dist'))"
-    command = [sys.executable, "-c", build]
-    name = subprocess.check_output(command, cwd=tmp_path, stderr=subprocess.DEVNULL, text=True)
-    with tarfile.open(tmp_path / "dist" / name.split()[-1]) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
-    (top,) = (tmp_path / "unpacked").iterdir()
-    carried = {path.relative_to(top).as_posix() for path in top.rglob("*")}
-    tools = {"scanner/tools/check_proofs.py"}
-    some = "tests/bottleneck/test_refine.py scanner/tests/commands/test_ask.py"
-    assert tools | set(some.split()) <= carried
-    ours = {path.stem for path in (repository / "tools").rglob("*.py")}
-    there = {path.stem for path in top.glob("tools/**/*.py")}
-    imports = r"(?m)^\s*(?:from|import) (\w+)"
-    for path in [*top.glob("tests/**/*.py"), *top.glob("tools/**/*.py")]:
-        code = path.read_text()
-        assert set(re.findall(imports, code)) & ours <= there, path.name
-        assert not re.search(r"(?m)^\s*(from|import) (compendium|classroom)\b", code), path.name
-        assert set(re.findall(r"tools/\w+\.py", code)) <= carried, path.name
+def test_the_scanner_and_its_tests_need_nothing_of_the_compendium(repository):
+    """It is built from its own folder: its code and tests import no package of lib/."""
+    for path in (repository / "scanner").rglob("*.py"):
+        code = path.read_text(encoding="utf-8")
+        found = re.search(r"(?m)^\s*(from|import) (papers|compendium|classroom)\b", code)
+        assert not found, f"{path.name}: {found}"
+    assert (repository / "scanner" / "LICENSE").read_bytes() == (
+        repository / "LICENSE"
+    ).read_bytes()
 
 
 def test_workflows_are_pinned_and_bounded(workflows):
@@ -168,7 +140,8 @@ def test_nothing_is_published_until_a_variable_says_where(workflows):
 
 
 def test_version_changelog_citation_and_sources_agree(repository):
-    version = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["version"]
+    both = (repository / "pyproject.toml", repository / "scanner" / "pyproject.toml")
+    (version,) = {tomllib.loads(path.read_text())["project"]["version"] for path in both}
     citation = yaml.safe_load((repository / "CITATION.cff").read_text())
     newest = re.search(r"(?m)^## (.+)$", (repository / "CHANGELOG.md").read_text())
     released, prepared = version.removesuffix(".dev0"), version.endswith(".dev0")
@@ -179,12 +152,12 @@ def test_version_changelog_citation_and_sources_agree(repository):
 
 
 def test_the_container_follows_the_readme(repository):
-    image = (repository / "Dockerfile").read_text()
-    readme = (repository / "README.md").read_text()
-    assert "pip install ." in readme
+    scanner = repository / "scanner"
+    image, readme = (scanner / "Dockerfile").read_text(), (repository / "README.md").read_text()
+    assert "pip install ./scanner" in readme
     assert 'pip install --no-cache-dir ".[dask]"' in image
     assert "softgeom scan ppocr-v4" in readme
     assert "softgeom scan ppocr-v4" in image
-    kept = [line[1:] for line in (repository / ".dockerignore").read_text().split() if "!" in line]
-    assert all((repository / name).exists() for name in kept)
-    assert {"pyproject.toml", "lib/softgeom", "scanner/docs/pypi.md", "LICENSE"} <= set(kept)
+    kept = [line[1:] for line in (scanner / ".dockerignore").read_text().split() if "!" in line]
+    assert kept == ["src", "pyproject.toml", "docs/pypi.md", "LICENSE"]
+    assert all((scanner / name).exists() for name in kept)

@@ -60,8 +60,9 @@ def _read(app, name, source):
 
 
 def _plain(app, what, name, obj, options, lines):
-    """Docstrings are plain text: one backtick marks code, and stars and bars mean themselves. Of the
-    package's own, the first paragraph says enough."""
+    """Docstrings are plain text: one backtick marks code, and stars and bars mean themselves.
+    Of the package's own, the first paragraph says enough.
+    """
     if what == "module":
         del lines[lines.index("") :]
     for place, line in enumerate(lines):

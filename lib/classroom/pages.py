@@ -25,9 +25,9 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 import classroom
 from classroom import tables
 from papers.explorers import scripts
-from softgeom.web.document import FIGURE, document
 from papers.explorers.examples import initial_state
 from papers.explorers.explorer import Explorer
+from softgeom.web.document import FIGURE, document
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks" / "lessons"
 # of each explorer, what its module offers to the judges beside the figure

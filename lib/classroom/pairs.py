@@ -16,8 +16,8 @@ import numpy as np
 from classroom import reading
 from classroom.exercise import Prediction
 from classroom.words import Words
-from softgeom.certifying.verdict import Witness
 from softgeom.asking import ask_together, largest_safe_set
+from softgeom.certifying.verdict import Witness
 from softgeom.layer import SoftmaxLayer
 
 INDEX = SoftmaxLayer([[2, 0], [1, 2], [-1, 2], [-2, 0], [-1, -2], [1, -2]], tokens="ABCDEF")

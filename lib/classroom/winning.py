@@ -14,11 +14,10 @@ import numpy as np
 from classroom import reading, recorded
 from classroom.exercise import Prediction
 from classroom.words import Words
-from softgeom.certifying.verdict import Captors, EvidenceError
-from softgeom.layer import Box, SoftmaxLayer, Unbounded
-from softgeom.scanner import scan
 from softgeom.certifying.kernel import certify_evidence
-from softgeom.layer import FeatureSet
+from softgeom.certifying.verdict import Captors, EvidenceError
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.scanner import scan
 
 TRIANGLE = SoftmaxLayer([[0.0, 2.0], [-2.0, -2.0], [2.0, -2.0], [0.5, 0.0]], tokens="ABCD")
 TRIANGLE_BIAS = (1.0, 0.0, 0.5)  # of A, B, C, when the bias of D is asked for

@@ -13,7 +13,7 @@ from typing import Any
 from compendium import paths
 from softgeom.commands.boundary import guarded
 
-_PROFILE = "smoke, default, full, paper, or own/NAME for params/own/NAME.yaml"
+_PROFILE = "smoke, default, full, paper, or own/NAME for notebooks/params/own/NAME.yaml"
 
 # name -> what it does, and its arguments; one given as a text is what make passes in this variable
 _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int | None], dict[str, Any]]] = {}

@@ -53,7 +53,7 @@ class Cache(Generic[_T]):
     folder: Path
     write: Callable[[Path, Any], None]  # (folder, thing) -> None
     read: Callable[[Path], _T]  # folder -> thing
-    code: tuple[str, ...]  # such as ("softgeom/margins", "compendium/models/arms.py")
+    code: tuple[str, ...]  # such as ("papers/margins", "compendium/models/arms.py")
 
     def keep(
         self, compute: Callable[..., _T], *arguments: Any, label: str, resumes: bool = False

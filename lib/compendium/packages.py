@@ -13,10 +13,10 @@ import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlparse
 
 TOP = Path(__file__).resolve().parent.parent.parent
+PROJECTS = ("pyproject.toml", "scanner/pyproject.toml")
 
 OUTSIDE_THE_LOCK = ("torch",)  # has its own line in the Makefile
 
@@ -25,14 +25,17 @@ _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==")
 
 def declared(extras: Iterable[str] | None = None, top: Path = TOP) -> dict[str, str]:
     """Packages with their bounds: the core and some extras, or all; ValueError at one unknown."""
-    text = (top / "pyproject.toml").read_text(encoding="utf-8")
-    project: dict[str, Any] = tomllib.loads(text)["project"]
-    groups = project["optional-dependencies"]
+    groups: dict[str, list[str]] = {}
+    core: list[str] = []
+    for file in PROJECTS:
+        project = tomllib.loads((top / file).read_text(encoding="utf-8"))["project"]
+        groups |= project.get("optional-dependencies", {})
+        core += [entry for entry in project["dependencies"] if entry != "softgeom"]
     chosen = list(groups) if extras is None else list(extras)
     if unknown := [extra for extra in chosen if extra not in groups]:
         lost, known = ", ".join(unknown), ", ".join(groups)
         raise ValueError(f"there is no extra {lost} in pyproject.toml; there are {known}")
-    wanted = [*project["dependencies"], *(entry for extra in chosen for entry in groups[extra])]
+    wanted = [*core, *(entry for extra in chosen for entry in groups[extra])]
     split = (re.fullmatch(r"([\w.-]+)(.*)", entry, re.ASCII) for entry in wanted)
     return {match[1].lower(): match[2].replace(" ", "") for match in split if match}
 

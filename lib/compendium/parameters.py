@@ -1,8 +1,8 @@
 """Parameters of a notebook: one file, the profiles as columns, checked against the notebook before
 anything runs.
 
-A row of `params/NN_name.yaml` is a parameter: a single value holds in every profile, a mapping
-gives columns::
+A row of `notebooks/params/NN_name.yaml` is a parameter: a single value holds in every profile, a
+mapping gives columns::
 
     seed:       0
     classes:    {smoke: 150, default: 1000, paper: 10000}
@@ -11,7 +11,7 @@ gives columns::
 A profile states only what differs: what it leaves out, it takes from `default`. Two ways to change
 something without touching a tracked file, both with folders of results of their own (see
 `compendium.profiles`): `make 13_random_layers PARAMS="classes=500 dimensions=[2,4]"`, and a profile
-of one's own, `params/own/mine.yaml`, a mapping from notebooks to the parameters that differ.
+of one's own, `notebooks/params/own/mine.yaml`, from notebooks to the parameters that differ.
 
 papermill only logs a misspelt parameter and YAML reads `1e-3` as text; here both are errors.
 """
@@ -46,10 +46,12 @@ def read(name: str, profile: str) -> dict[str, Any]:
     columns = "default" if profiles.is_own(profile) else profile
     if columns not in profiles.BUILT_IN:
         known, own = ", ".join(profiles.BUILT_IN), f"own/{profile}"
-        choose = f"choose one of {known}, or write params/{own}.yaml and take PROFILE={own}"
+        choose = (
+            f"choose one of {known}, or write notebooks/params/{own}.yaml and take PROFILE={own}"
+        )
         raise ParameterError(f"there is no profile {profile!r}: {choose}")
     path = paths.params_file(name)
-    where = f"params/{path.name}"
+    where = f"notebooks/params/{path.name}"
     if not path.is_file():
         raise ParameterError(f"{where} does not exist: it has a row for each parameter")
     rows = _mapping(path, where).items()
@@ -58,7 +60,9 @@ def read(name: str, profile: str) -> dict[str, Any]:
     if missing := [key for key in expected if key not in given]:
         raise ParameterError(f"{where}: missing parameter {', '.join(missing)}")
     if profiles.is_own(profile):
-        given |= _fitting(_own(profile).get(name) or {}, expected, f"params/{profile}.yaml: {name}")
+        given |= _fitting(
+            _own(profile).get(name) or {}, expected, f"notebooks/params/{profile}.yaml: {name}"
+        )
     return given
 
 
@@ -103,13 +107,15 @@ def check(profile: str) -> None:
     for name in sorted(names):
         read(name, profile)
     if profiles.is_own(profile) and (odd := sorted({*_own(profile)} - names)):
-        raise ParameterError(f"params/{profile}.yaml: there is no notebook {', '.join(odd)}")
+        raise ParameterError(
+            f"notebooks/params/{profile}.yaml: there is no notebook {', '.join(odd)}"
+        )
 
 
 def has_column(name: str, profile: str) -> bool:
     """Whether some parameter of a notebook has a value of its own in a profile."""
     path = paths.params_file(name)
-    rows = _mapping(path, f"params/{path.name}").values()
+    rows = _mapping(path, f"notebooks/params/{path.name}").values()
     return any(isinstance(value, dict) and profile in value for value in rows)
 
 
@@ -125,11 +131,11 @@ def _mapping(path: Path, where: str) -> dict[str, Any]:
 
 def _own(profile: str) -> dict[str, Any]:
     """A reader's own file: notebooks to the parameters that differ."""
-    path = paths.root() / "params" / f"{profile}.yaml"
+    path = paths.root() / "notebooks" / "params" / f"{profile}.yaml"
     if not path.is_file():
-        where = f"params/{profile}.yaml"
+        where = f"notebooks/params/{profile}.yaml"
         raise ParameterError(f"{where} does not exist: a mapping from notebooks to parameters")
-    return _mapping(path, f"params/{profile}.yaml")
+    return _mapping(path, f"notebooks/params/{profile}.yaml")
 
 
 def _fitting(given: Any, expected: dict[str, Any], where: str) -> dict[str, Any]:

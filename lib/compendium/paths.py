@@ -12,7 +12,7 @@ from pathlib import Path
 LIB = Path(__file__).resolve().parent.parent
 
 # together they identify the compendium, and nothing else does
-_MARKERS = ("Makefile", "notebooks", "params")
+_MARKERS = ("Makefile", "notebooks/params")
 
 
 def root() -> Path:
@@ -86,7 +86,7 @@ def notebooks() -> list[Path]:
 
 def params_file(name: str) -> Path:
     """The parameters of one notebook, the profiles as columns."""
-    return root() / "params" / f"{name}.yaml"
+    return root() / "notebooks" / "params" / f"{name}.yaml"
 
 
 def results_dir(profile: str, name: str) -> Path:

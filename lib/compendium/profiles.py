@@ -3,8 +3,9 @@
 
 Built in are `smoke` (minutes, for tests), `default` (what `make all` runs, and a notebook that is
 opened by hand), `full` (real data, the models in packages, trainings of hours) and `paper` (the
-papers' own scale). `own/NAME` is never committed. It is a reader's own file `params/own/NAME.yaml`,
-or a built-in profile with other parameters (`PARAMS=`, or a value that was changed by hand).
+papers' own scale). `own/NAME` is never committed. It is a reader's own file
+`notebooks/params/own/NAME.yaml`, or a built-in profile with other parameters (`PARAMS=`, or a value
+that was changed by hand).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def overridden(profile: str) -> str:
     if profile not in BUILT_IN:
         raise ValueError(
             f"PARAMS changes {', '.join(BUILT_IN)}; what differs in {profile!r} belongs into "
-            f"params/{profile}.yaml"
+            f"notebooks/params/{profile}.yaml"
         )
     return _OWN + profile
 

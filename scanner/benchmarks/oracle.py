@@ -1,8 +1,8 @@
 """False verdicts per million: scans of layers made to deceive against enumeration.
 
-    python scanner/benchmarks/oracle.py --seconds 3000 --seed 1 --out results/bench/oracle.csv
+    python benchmarks/oracle.py --seconds 3000 --seed 1 --out results/bench/oracle.csv
 
-Layers have 12 classes or fewer and at most four features (scanner/tests/oracles/tiny_layers.py); of every
+Layers have 12 classes or fewer and at most four features (tests/oracles/tiny_layers.py); of every
 hundred five or six are padded with classes that cannot win, up to 65 to 400 of them
 (wide_layers.py), so that half of all classes stand in layers that go down every route; one in two
 hundred has up to 60 classes and 12 features, where enumeration cannot follow: there only what stays
@@ -32,9 +32,9 @@ from wide_layers import padded
 
 from softgeom.certifying import checker, hull, kernel, slack
 from softgeom.certifying.verdict import EvidenceError, Finding
+from softgeom.layer import SoftmaxLayer
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
-from softgeom.layer import SoftmaxLayer
 
 KEYS = ["feature_set", "family", "dtype", "scale"]
 COUNTS = [

@@ -1,6 +1,6 @@
 """What each route of a scan is worth: whole scans with one of them left out.
 
-    python scanner/benchmarks/routes.py [--cells ppocr-v6 "few 2000 64" ...] [--without together ...]
+    python benchmarks/routes.py [--cells ppocr-v6 "few 2000 64" ...] [--without together ...]
 
 A cell is a released model or a layer of ``hard_layer`` ("few" plants 1%, "many" 25% of classes that
 never win, classes, features), over the box |x| <= 100 or the set that its last word names. Each
@@ -30,10 +30,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgeom.scanner import scan
 from softgeom.examples import hard_layer
-from softgeom.routes import ROUTES
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.routes import ROUTES
+from softgeom.scanner import scan
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "routes.csv"
 SETS = ("box", "ball", "unbounded", "LayerNorm")

@@ -1,7 +1,7 @@
 """A whole scan over a grid of layers: classes, features, few and many of them
 unargmaxable, and heads that are in production.
 
-    python scanner/benchmarks/scan_grid.py [--classes 2000 8000 32000] [--features 64 128 256 512] [--real
+    python benchmarks/scan_grid.py [--classes 2000 8000 32000] [--features 64 128 256 512] [--real
     ppocr-v4 ...] [--no-grid] [--missing]
 
 Each cell runs in a process of its own, on one thread, and is measured against its own floor: one `W
@@ -38,10 +38,10 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_info
 
-from softgeom.scan_result import Scan
-from softgeom.scanner import scan
 from softgeom.examples import hard_layer
 from softgeom.layer import SoftmaxLayer
+from softgeom.scan_result import Scan
+from softgeom.scanner import scan
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "results" / "bench" / "scan_grid.csv"

@@ -1,12 +1,12 @@
 """Real heads proven by the independent checker: every unargmaxable class, and a
 sample of the winners, in exact arithmetic.
 
-    python scanner/benchmarks/sceptic.py ppocr-v4
-    python scanner/benchmarks/sceptic.py ppocr-v4 --features norm
-    python scanner/benchmarks/sceptic.py l2_supercat_256.safetensors --name wordllama
+    python benchmarks/sceptic.py ppocr-v4
+    python benchmarks/sceptic.py ppocr-v4 --features norm
+    python benchmarks/sceptic.py l2_supercat_256.safetensors --name wordllama
 
 Scans the model (finished blocks stay in --work), writes the folder of certificates, verifies it,
-and runs scanner/tools/check_proofs.py. One row per head and feature set in results/bench/sceptic.csv, in
+and runs tools/check_proofs.py. One row per head and feature set in results/bench/sceptic.csv, in
 seconds of processor time. `norm` is what a LayerNorm without gain would leave: the ball of radius
 sqrt(d), centred.
 """
@@ -26,10 +26,10 @@ import numpy as np
 import pandas as pd
 
 from softgeom.certifying.folder import EVIDENCE, verify_folder, write_folder
-from softgeom.scanner import scan
 from softgeom.checkpoints import load_head
 from softgeom.commands.answers_folder import write_layer
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.scanner import scan
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,11 +10,11 @@ from definition import dot, exact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
 from softgeom.features.ellipsoid import format_of
 from softgeom.layer import SoftmaxLayer
 from softgeom.rounding import as_floats, exponent, norm_up, underflow
+from softgeom.scanner import scan
 
 BOXES = [Box(100.0), Box(100.0001), Box(2.0, low=-0.2785), Box(5.0, low=0.0)]
 BOXES += [Box((1.0, 2.0, 3.0)), Box((1.0, 2.0, 3.0000000000000004))]

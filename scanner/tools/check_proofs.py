@@ -1,9 +1,9 @@
 """Checks a file of proofs (scan, answers, experts or ceilings) in exact arithmetic: integers and
 fractions of Python's standard library, and nothing of softgeom.
 
-    python scanner/tools/check_proofs.py FOLDER/evidence.safetensors layer.safetensors [--only unargmaxable]
+    python tools/check_proofs.py FOLDER/evidence.safetensors layer.safetensors [--only unargmaxable]
 
-The layer file holds W and, if there is one, b. scanner/docs/certificates.md says what the columns mean and
+The layer file holds W and, if there is one, b. docs/certificates.md says what the columns mean and
 why each inequality is a proof. Everything is one question: can the logits obey an order, blocks of
 classes, each above the next? A class of a scan stands above all others. `--sample 50` checks that
 many claims of each verdict, drawn at random.
@@ -382,7 +382,7 @@ def root(square):
 
 def reached(claim, least, squares):
     """Whether margin and radius are at most what the point reaches; of the radius as
-    scanner/docs/certificates.md defines it. The smallest float only claims to be positive.
+    docs/certificates.md defines it. The smallest float only claims to be positive.
     """
     if not 0 < claim.margin <= least and not (claim.margin == 5e-324 and least > 0):
         return False

@@ -32,14 +32,14 @@ import pandas as pd
 import scipy.stats
 from threadpoolctl import threadpool_info
 
-from softgeom.scanner import scan
-from softgeom.examples import hard_layer, normal_layer
+from compendium.models.ppocr import ppocr_head
 from papers.bottleneck.paper001 import PATIENCE, reflect_step
+from softgeom.examples import hard_layer, normal_layer
+from softgeom.layer import Box, SoftmaxLayer
 from softgeom.problem import make_problem
 from softgeom.proving.lp import SolverError, chebyshev_radius
+from softgeom.scanner import scan
 from softgeom.searching.ascent import climb
-from compendium.models.ppocr import ppocr_head
-from softgeom.layer import Box, SoftmaxLayer
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "scan_layers.csv"
 LAYERS: dict[str, Callable[[], SoftmaxLayer]] = {

@@ -10,8 +10,6 @@ import pytest
 from definition import exact_logits, integer_layer
 from scipy.optimize import linprog
 
-from softgeom.asking.ask import ask, ask_rankings
-from softgeom.certifying.order import Order
 from papers.bottleneck.counting.rankings import (
     RankingVerdict,
     decide_ranking,
@@ -20,6 +18,8 @@ from papers.bottleneck.counting.rankings import (
     rank_classes,
 )
 from papers.bottleneck.counting.regions import count_regions
+from softgeom.asking.ask import ask, ask_rankings
+from softgeom.certifying.order import Order
 from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]

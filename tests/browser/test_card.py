@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softgeom.examples import uniform_layer
 from softgeom.cli import main
+from softgeom.examples import uniform_layer
 
 pytestmark = pytest.mark.browser
 

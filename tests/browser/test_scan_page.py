@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from softgeom.certifying.folder import EVIDENCE, verify_folder
-from softgeom.scanner import scan
 from softgeom.checkpoints import load_head
 from softgeom.checkpoints.packages import Member, Wheel, available, fetch_members
 from softgeom.layer import SoftmaxLayer
+from softgeom.scanner import scan
 
 pytestmark = pytest.mark.browser
 

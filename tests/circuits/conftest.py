@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from compendium.models.store import load_trained
-from papers.language_model.llama2c import load_llama2c
 from papers.circuits import Anatomy, dissect, relative_error
 from papers.language_model import GPT, GPTConfig, Llama, LlamaConfig
+from papers.language_model.llama2c import load_llama2c
 
 
 def _shaken(model: torch.nn.Module, seed: int) -> torch.nn.Module:

@@ -14,9 +14,9 @@ from nbclient import NotebookClient
 
 from classroom import LESSONS, folding, leaders, masks, pairs, rankings, recorded, trusting, winning
 from classroom.pages import names
+from papers.hardmax import check_theorem
 from softgeom.layer import SoftmaxLayer, Unbounded
 from softgeom.scanner import scan
-from papers.hardmax import check_theorem
 
 FILES = dict(zip(LESSONS, names(), strict=True))
 

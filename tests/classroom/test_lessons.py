@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from classroom import folding, leaders, masks, pairs, rankings, reading, trusting, winning
 from classroom.reading import ReadingError
-from softgeom.layer import Box, SoftmaxLayer, Unbounded
-from softgeom.scanner import scan
-from softgeom.ceiling import ceilings
 from papers.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from papers.hardmax.dynamics import attention, trajectory
 from papers.margins.scalar import critical_points
+from softgeom.ceiling import ceilings
+from softgeom.layer import Box, SoftmaxLayer, Unbounded
+from softgeom.scanner import scan
 
 
 def test_what_the_lessons_state_about_their_layers_is_true():

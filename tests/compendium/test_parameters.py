@@ -71,7 +71,7 @@ def test_a_profile_of_ones_own_needs_only_what_it_changes(read, compendium):
     own.write_text("10_demo: {sede: 9}\n")
     for profile, message in (
         ("own/mine", "10_demo: unknown parameter sede"),
-        ("own/yours", r"params/own/yours\.yaml does not exist"),
+        ("own/yours", r"notebooks/params/own/yours\.yaml does not exist"),
         ("mine", r"no profile 'mine'.*PROFILE=own/mine"),
     ):
         with pytest.raises(ParameterError, match=message):
@@ -103,15 +103,15 @@ def test_bad_overrides_get_one_sentence(read, text, message):
 
 def test_missing_files_notebooks_strays_and_types_are_named(plant, write_notebook):
     write_notebook("10_demo", CELL)
-    with pytest.raises(ParameterError, match=r"params/10_demo\.yaml does not exist"):
+    with pytest.raises(ParameterError, match=r"notebooks/params/10_demo\.yaml does not exist"):
         parameters.read("10_demo", "paper")
-    plant({"params/11_gone.yaml": "a: 1"})
+    plant({"notebooks/params/11_gone.yaml": "a: 1"})
     with pytest.raises(ParameterError, match="no notebook 11_gone; there are 10_demo"):
         parameters.read("11_gone", "smoke")
     with pytest.raises(ParameterError, match="files without a notebook: 11_gone"):
         parameters.check("smoke")
     write_notebook("10_demo", 'rates: list[float] = []\nprofile: str = "default"\n')
-    plant({"params/10_demo.yaml": "rates: [0.5]\n"})
+    plant({"notebooks/params/10_demo.yaml": "rates: [0.5]\n"})
     with pytest.raises(ParameterError, match="empty list, which has no type"):
         parameters.read("10_demo", "smoke")
 
@@ -122,7 +122,7 @@ def test_lineage():
     assert profiles.lineage("full") == ("full", "default")
     assert profiles.lineage(profiles.overridden("smoke")) == ("own/smoke", "smoke")
     assert profiles.lineage("own/mine") == ("own/mine", "default")
-    with pytest.raises(ValueError, match=r"belongs into params/own/mine\.yaml"):
+    with pytest.raises(ValueError, match=r"belongs into notebooks/params/own/mine\.yaml"):
         profiles.overridden("own/mine")
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from compendium import __main__ as command_line
 from compendium import run
-from softgeom.examples import uniform_layer
 from softgeom.commands import boundary
+from softgeom.examples import uniform_layer
 
 
 @pytest.fixture

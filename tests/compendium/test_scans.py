@@ -4,9 +4,9 @@ import numpy as np
 
 from compendium import paths
 from compendium.models.scans import kept_scan
+from softgeom.examples import uniform_layer
 from softgeom.layer import Box, SoftmaxLayer
 from softgeom.scanner import scan
-from softgeom.examples import uniform_layer
 
 
 def test_what_is_read_back_proves_the_same(tmp_path, monkeypatch):

@@ -9,13 +9,13 @@ import pytest
 from scipy.optimize import linprog
 
 from papers.bottleneck import count_regions
-from softgeom.scanner import scan
-from softgeom.asking import ask_together
-from softgeom.ceiling import ceilings
 from papers.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from papers.bottleneck.counting.rankings import effective_shape
 from papers.bottleneck.drawing.planar import argmax_cells, square
+from softgeom.asking import ask_together
+from softgeom.ceiling import ceilings
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
+from softgeom.scanner import scan
 
 RUN = """
 return argument.map(({W, b, half}) => {

@@ -8,9 +8,18 @@ import pytest
 import traitlets
 
 from papers.bottleneck import count_regions
-from papers.explorers import NAMES, AttentionExplorer, FoldExplorer, HardmaxExplorer, SoftmaxExplorer, examples, page, scripts
-from softgeom.web.document import document
+from papers.explorers import (
+    NAMES,
+    AttentionExplorer,
+    FoldExplorer,
+    HardmaxExplorer,
+    SoftmaxExplorer,
+    examples,
+    page,
+    scripts,
+)
 from papers.hardmax.dynamics import attention
+from softgeom.web.document import document
 
 TRIANGLE = [[0, 2], [-2, -1], [2, -1]]
 

@@ -8,10 +8,10 @@ import pytest
 torch = pytest.importorskip("torch")
 gguf = pytest.importorskip("gguf")
 
-from papers.language_model.gguf_llama import load_gguf_llama# noqa: E402
-from softgeom.checkpoints import RELEASED
 from papers.circuits import dissect  # noqa: E402
 from papers.language_model import Llama, LlamaConfig  # noqa: E402
+from papers.language_model.gguf_llama import load_gguf_llama  # noqa: E402
+from softgeom.checkpoints import RELEASED  # noqa: E402
 
 SIZES = LlamaConfig(
     d_vocab=40, d_model=64, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=96, n_ctx=24, rotary_base=5e4

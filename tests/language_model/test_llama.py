@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from compendium.models.released import ABSENT, load_released_llama
-from papers.language_model.llama2c import load_llama2c
 from papers.language_model import Llama, LlamaConfig, PieceTokenizer, generate
+from papers.language_model.llama2c import load_llama2c
 
 SIZES = LlamaConfig(19, 24, 4, 2, n_layers=2, d_mlp=20, n_ctx=12, tie_embeddings=False)
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from softgeom import writing
 from papers.language_model import (
     GPT,
     DivergedError,
@@ -21,6 +20,7 @@ from papers.language_model import (
     window_losses,
     windows,
 )
+from softgeom import writing
 
 Corpus = tuple[np.ndarray, np.ndarray]
 

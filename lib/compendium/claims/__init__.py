@@ -1,4 +1,4 @@
-"""Claims as data: the register (`claims/*.yaml`), the rules that turn evidence into verdicts,
+"""Claims as data: the register (`data/claims/*.yaml`), the rules that turn evidence into verdicts,
 pointers to the sources' own sentences.
 """
 

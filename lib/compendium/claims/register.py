@@ -1,8 +1,8 @@
 """The register: what each source says, in our words, with the rule that decides; one file a paper,
-`claims/<paper>.yaml`.
+`data/claims/<paper>.yaml`.
 
-The fields stand in CONTRIBUTING.md, their shapes in `claims/schema.json`. Everything that can be
-wrong is found when the register is read, each fault in one sentence, before anything runs.
+The fields stand in CONTRIBUTING.md, their shapes in `data/claims/schema.json`. Everything that
+can be wrong is found when the register is read, each fault in one sentence, before anything runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from compendium.claims.pointer import Pointer
 from compendium.claims.rule import Rule, listed, read_rule
 from compendium.notebooks import calls, cells
 
-SCHEMA = paths.LIB.parent / "claims" / "schema.json"
+SCHEMA = paths.LIB.parent / "data" / "claims" / "schema.json"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Register(Mapping[str, Claim]):
         if id not in self.claims:
             near = [other for other in self.claims if other.startswith(id[:6])] or list(self.claims)
             names = listed(near[:8]) or "none"
-            raise ValueError(f"claims/ has no claim {id!r}; near it are {names}")
+            raise ValueError(f"data/claims/ has no claim {id!r}; near it are {names}")
         return self.claims[id]
 
     def __iter__(self) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _misfit(kind: str, content: Any) -> str:
     try:
         _schemas()[kind](content, name_prefix=kind)
     except fastjsonschema.JsonSchemaValueException as error:
-        return f"{error.message} (claims/schema.json)"
+        return f"{error.message} (data/claims/schema.json)"
     return ""
 
 

@@ -35,8 +35,6 @@ from compendium.models.sweep import (
     signed_window_scores,
     window_scores,
 )
-from softgeom import parallel
-from softgeom.arrays import Floats
 from papers.language_model import (
     GPT,
     GPTConfig,
@@ -50,6 +48,8 @@ from papers.margins.controls import DosedPrior, SizePull
 from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from papers.margins.perturb import Perturbation
 from papers.margins.support import ROUNDING
+from softgeom import parallel
+from softgeom.arrays import Floats
 
 Losses = dict[tuple[int, str], Floats]
 NONE, PLACEBO = "none", "placebo"

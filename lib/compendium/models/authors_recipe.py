@@ -20,11 +20,11 @@ import pandas as pd
 from compendium import paths, statistics
 from compendium.cache import Cache
 from compendium.models.classifiers import read_model, write_model
-from softgeom import parallel
 from papers.hardmax.faithfulness import dissect
 from papers.hardmax.reviews import Bags
 from papers.hardmax.sentiment import Classifier, Recipe, accuracy, logits, random_start
 from papers.hardmax.training import Trained, fit
+from softgeom import parallel
 
 HELD_OUT = 0.1  # share of the training reviews that decides when to stop
 _CURVE = ["epoch", "loss", "held_out", "test", "alpha", "training_loss"]
@@ -251,7 +251,7 @@ def _arrived(alpha: float, recipe: Recipe) -> bool:
 
 
 def _watch_one(processed: Path, recipe: Recipe, *arguments: Any) -> Watched:
-    code = ("softgeom/hardmax", "compendium/models/authors_recipe.py")
+    code = ("papers/hardmax", "compendium/models/authors_recipe.py")
     return Cache(processed / "hardmax", _write, _read, code).keep(
         watch, recipe, *arguments, label=f"watched-d{recipe.dimension}-{recipe.attention}"
     )

@@ -12,13 +12,13 @@ import numpy as np
 
 from compendium import paths
 from compendium.cache import Cache
-from softgeom import parallel
 from papers.hardmax.reviews import Bags
 from papers.hardmax.sentiment import Recipe
 from papers.hardmax.training import Trained, train
+from softgeom import parallel
 
 _MAKER = "42_sentiment"
-_CODE = ("softgeom/hardmax", "compendium/models/classifiers.py")
+_CODE = ("papers/hardmax", "compendium/models/classifiers.py")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ import pandas as pd
 
 from compendium import statistics
 from compendium.models.sweep import embedding_errors, load_experiment, window_scores
-from softgeom.arrays import Floats
 from papers.language_model import Tokens, resolve_device, window_losses
 from papers.margins.embedding_prior import EmbeddingPrior
 from papers.margins.support import (
@@ -27,6 +26,7 @@ from papers.margins.support import (
     support_tokens,
     top_share,
 )
+from softgeom.arrays import Floats
 
 PRIORS = ("learned", "random-init")
 _RANDOM_SEED = 1000  # added to a run's seed: the prior that never learned

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from compendium.models.subjects import Subject
 from papers import circuits
-from softgeom.rows import nearest_rows
 from papers.circuits import Anatomy
+from softgeom.rows import nearest_rows
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 from safetensors.torch import load_file, save_file
 
-from softgeom.arrays import Floats
 from papers.language_model.configuration import TrainingConfig
 from papers.language_model.gpt import GPT, GPTConfig
 from papers.language_model.saved import load_model, save_model
 from papers.language_model.tokens import Tokens
 from papers.language_model.training import DivergedError, Penalty, train
 from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from softgeom.arrays import Floats
 
 # what a run depends on, for the cache
-CODE = ("softgeom/margins", "softgeom/language_model", "compendium/models/margin_run.py")
+CODE = ("papers/margins", "papers/language_model", "compendium/models/margin_run.py")
 
 
 @dataclass(frozen=True)

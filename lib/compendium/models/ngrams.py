@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.arrays import Floats
 from papers.language_model.tokens import Tokens
+from softgeom.arrays import Floats
 
 Codes = NDArray[np.int64]
 

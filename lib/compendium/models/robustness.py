@@ -18,10 +18,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compendium.models.sweep import measure_losses
-from softgeom import parallel
 from papers.language_model import Tokens
 from papers.margins.intervals import median_interval
 from papers.margins.perturb import SCALES, Perturbation, degradation_ratios
+from softgeom import parallel
 
 Losses = dict[str, NDArray[np.float64]]
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from compendium import paths
 from compendium.cache import Cache
-from softgeom.scan_result import Scan
-from softgeom.scanner import scan
 from softgeom.features import Box
 from softgeom.layer import SoftmaxLayer
+from softgeom.scan_result import Scan
+from softgeom.scanner import scan
 
 
 def kept_scan(layer: SoftmaxLayer, classes: np.ndarray, features: Box) -> Scan:
@@ -29,7 +29,7 @@ def kept_scan(layer: SoftmaxLayer, classes: np.ndarray, features: Box) -> Scan:
         np.asarray(classes),
         features,
     ]
-    code = ("softgeom/bottleneck", "softgeom/features", "softgeom/layer.py")
+    code = ("../scanner/src/softgeom",)
     cache = Cache(paths.processed_dir() / "scans", _write, _read, code)
     made = cache.keep(_scan, *computed, label="scan", resumes=True)
     return Scan(layer, made.features, made.findings)

@@ -15,7 +15,7 @@ from papers.language_model.gpt import GPTConfig
 
 def gpts(profile: str) -> Cache[Trained]:
     """The cache of a profile's GPTs."""
-    code = ("softgeom/language_model", "compendium/models/trained.py")
+    code = ("papers/language_model", "compendium/models/trained.py")
     folder = paths.processed_dir() / "language_models" / profile
     return Cache(folder, trained.write, trained.read, code)
 

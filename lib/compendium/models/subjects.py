@@ -14,11 +14,11 @@ from torch import Tensor
 
 from compendium.models.released import available, load_released_llama
 from compendium.models.store import load_trained
-from papers.language_model.gguf_llama import load_gguf_llama
-from softgeom.checkpoints import RELEASED
 from papers.language_model.generation import generate
+from papers.language_model.gguf_llama import load_gguf_llama
 from papers.language_model.gpt import Decoder
 from papers.language_model.tokens import windows
+from softgeom.checkpoints import RELEASED
 from softgeom.source import Source
 
 

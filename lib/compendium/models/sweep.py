@@ -22,7 +22,6 @@ from compendium.cache import Cache
 from compendium.models import margin_run
 from compendium.models.encoded import EncodedText
 from compendium.models.margin_run import MarginRun
-from softgeom import parallel
 from papers.language_model import (
     GPT,
     GPTConfig,
@@ -40,6 +39,7 @@ from papers.margins.perturb import (
     embedding_rms,
     perturber,
 )
+from softgeom import parallel
 
 TRIAL_SEED = 1000  # of the runs that choose a learning rate
 

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from compendium import paths
+from compendium.models import glyphs
 from compendium.models.characters import partners
 from compendium.models.released import available as available
 from compendium.models.scans import kept_scan
+from softgeom.card import script_of
+from softgeom.checkpoints import Head, load_head, load_softmax_layer
 from softgeom.layer import Box
 from softgeom.scan_result import Scan
-from softgeom.card import script_of
-from compendium.models import glyphs
-from softgeom.checkpoints import Head, load_head, load_softmax_layer
 
 # language, word and meaning: a word of everyday life for each letter that one of the recognisers
 # lists; capitals, as on a sign

@@ -1,6 +1,6 @@
 """The story "A letter that a machine can never say": one HTML file that needs no other.
 
-Its words and drawings are the template `report/story/story.html` (Jinja2). Its numbers come from
+Its words and drawings are the template `docs/site/story/story.html` (Jinja2). Its numbers come from
 committed results: `value("18_reachable_vocabulary/outputs_ppocr-v6", ",")` is an address of
 `runs.recorded` and a format, `source(NOTEBOOK, CLAIM)` links where numbers come from.
 """

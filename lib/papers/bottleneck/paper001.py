@@ -36,8 +36,8 @@ import numpy as np
 import pandas as pd
 
 from softgeom.arrays import Array, Bools, Ints
-from softgeom.scan_result import Scan
 from softgeom.layer import SoftmaxLayer
+from softgeom.scan_result import Scan
 
 PATIENCE = 2500  # Section 4 of the paper
 CODE_THRESHOLD = 1e-8  # of r, in the authors' code

@@ -1,6 +1,6 @@
 """The parts of a transformer language model, as identities that hold on real weights (002)."""
 
-from softgeom.extras import naming_the_extra
+from papers.extras import naming_the_extra
 
 with naming_the_extra():
     from papers.circuits.anatomy import Anatomy as Anatomy

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any
 
 from papers.explorers.page import NAMES, page
+from papers.extras import naming_the_extra
 from softgeom.web.scan_page import scan_page
-from softgeom.extras import naming_the_extra
 
 __all__ = [
     "NAMES",

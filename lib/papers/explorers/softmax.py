@@ -4,7 +4,7 @@
     explorer = SoftmaxExplorer()
     explorer                      # show it; drag a class vector
     explorer.W, explorer.b        # what it was dragged to
-    explorer.verdicts             # which classes can win, with proofs, by softgeom.bottleneck
+    explorer.verdicts             # which classes can win, with proofs, by softgeom
 
 W (C, 2) and b (C,) live here and in the browser; either side may change them. The browser computes
 its own verdicts, so that a drag is answered at once; `verdicts` is the library's answer for the
@@ -86,7 +86,7 @@ class SoftmaxExplorer(Explorer):
 
     @property
     def layer(self) -> SoftmaxLayer:
-        """The layer as it stands, for any function of `softgeom.bottleneck`."""
+        """The layer as it stands, for any function of `softgeom`."""
         return SoftmaxLayer(self.W, self.b, self.names)
 
     @property

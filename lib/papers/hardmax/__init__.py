@@ -4,14 +4,7 @@
 `leading_words` need PyTorch: import them by name.
 """
 
-from papers.hardmax.dynamics import (
-    Limit,
-    attention,
-    hardmax_step,
-    limit,
-    softmax_step,
-    trajectory,
-)
+from papers.hardmax.dynamics import Limit, attention, hardmax_step, limit, softmax_step, trajectory
 from papers.hardmax.hypotheses import HypothesisWarning, violated_hypotheses
 from papers.hardmax.leaders import TheoremCheck, check_theorem, clusters, leader_history, leaders
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from softgeom.extras import naming_the_extra
 from papers.hardmax.reviews import Bags
 from papers.hardmax.sentiment import (
     Classifier,
@@ -26,6 +25,7 @@ from papers.hardmax.sentiment import (
     random_start,
     tensors,
 )
+from papers.extras import naming_the_extra
 
 with naming_the_extra():
     import torch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softgeom.extras import naming_the_extra
+from papers.extras import naming_the_extra
 
 with naming_the_extra():
     from papers.language_model.configuration import (
@@ -12,14 +12,7 @@ with naming_the_extra():
         learning_rate,
     )
     from papers.language_model.generation import generate
-    from papers.language_model.gpt import (
-        GPT,
-        Decoder,
-        GPTConfig,
-        explain_block,
-        mix_heads,
-        rotate,
-    )
+    from papers.language_model.gpt import GPT, Decoder, GPTConfig, explain_block, mix_heads, rotate
     from papers.language_model.internals import Internals, LayerInternals
     from papers.language_model.llama import Llama, LlamaConfig
     from papers.language_model.pieces import PieceTokenizer

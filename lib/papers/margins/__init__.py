@@ -11,7 +11,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from softgeom.extras import naming_the_extra
 from papers.margins.jacobian import (
     appendix_a_blocks,
     attend,
@@ -20,11 +19,8 @@ from papers.margins.jacobian import (
     residual_map,
 )
 from papers.margins.prior import log_density, sample_sequence
-from papers.margins.spectral import (
-    eigenvalue_margin,
-    singular_value_margin,
-    spectral_radius_margin,
-)
+from papers.margins.spectral import eigenvalue_margin, singular_value_margin, spectral_radius_margin
+from papers.extras import naming_the_extra
 
 # name -> module, for names whose module imports torch
 _TORCH_NAMES = {

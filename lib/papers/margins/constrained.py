@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from softgeom.arrays import Floats
 from papers.margins.scalar import sequence_moments
+from softgeom.arrays import Floats
 
 
 class Point(NamedTuple):

@@ -52,8 +52,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from softgeom.arrays import Floats
 from papers.margins.jacobian import attention_jacobian_blocks
+from softgeom.arrays import Floats
 
 
 def barrier_scores(X: Floats, M: Floats) -> Floats:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm, spearmanr
 
-from softgeom.arrays import Floats
 from papers.margins.scalar import sequence_log_density, sequence_moments
+from softgeom.arrays import Floats
 
 READINGS = {"any position": slice(None), "last position": slice(-1, None)}
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from softgeom.arrays import Floats
 from papers.margins.jacobian import attention_jacobian_blocks, residual_map
+from softgeom.arrays import Floats
 
 _MAX_STEPS = 200
 # |x - mu(x) - e| accepted, relative to 1 + |e|: a few hundred times the rounding of mu

@@ -8,7 +8,7 @@ express.
 Functions have the names and options of the commands. Four chapters, one package each:
 `bottleneck`, `margins`, `circuits`, `hardmax`. They stand on shared leaves (`features`, `layer`,
 `checkpoints`, `language_model`) and never import each other; `commands` and `explorers` stand on
-all. What `__all__` lists here is stable (scanner/docs/howto.md).
+all. What `__all__` lists here is stable (docs/howto.md).
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from softgeom.ceiling.ceilings import Ceilings as Ceilings
     from softgeom.certifying.verdict import EvidenceError as EvidenceError
     from softgeom.certifying.verdict import Finding as Finding
-    from softgeom.pruning import Cut as Cut
-    from softgeom.scan_result import Scan as Scan
-    from softgeom.verdict_table import read_verdicts as read_verdicts
     from softgeom.checkpoints.loading import Head as Head
     from softgeom.checkpoints.loading import load_head as load
     from softgeom.commands.ask import ask_model as ask
@@ -45,23 +42,26 @@ if TYPE_CHECKING:
     from softgeom.layer import Ellipsoid as Ellipsoid
     from softgeom.layer import SoftmaxLayer as SoftmaxLayer
     from softgeom.layer import Unbounded as Unbounded
+    from softgeom.pruning import Cut as Cut
+    from softgeom.scan_result import Scan as Scan
+    from softgeom.verdict_table import read_verdicts as read_verdicts
 
     __version__: str
 
 _PLACES = {
-    "Answers": "bottleneck.asking:Answers",
+    "Answers": "asking:Answers",
     "Ball": "layer:Ball",
     "Box": "layer:Box",
-    "Ceilings": "bottleneck.ceilings.ceilings:Ceilings",
-    "Cut": "bottleneck.pruning:Cut",
+    "Ceilings": "ceiling.ceilings:Ceilings",
+    "Cut": "pruning:Cut",
     "Ellipsoid": "layer:Ellipsoid",
-    "EvidenceError": "bottleneck.certifying.verdict:EvidenceError",
+    "EvidenceError": "certifying.verdict:EvidenceError",
     "Explanation": "commands.explain:Explanation",
     "FeatureSet": "features:FeatureSet",
-    "Finding": "bottleneck.certifying.verdict:Finding",
+    "Finding": "certifying.verdict:Finding",
     "Head": "checkpoints.loading:Head",
-    "Router": "bottleneck.asking:Router",
-    "Scan": "bottleneck.scan_result:Scan",
+    "Router": "asking:Router",
+    "Scan": "scan_result:Scan",
     "SoftmaxLayer": "layer:SoftmaxLayer",
     "Unbounded": "layer:Unbounded",
     "ask": "commands.ask:ask_model",
@@ -71,7 +71,7 @@ _PLACES = {
     "floor": "commands.ceiling:floors_of_model",
     "load": "checkpoints.loading:load_head",
     "prune": "commands.prune:prune_model",
-    "read_verdicts": "bottleneck.verdict_table:read_verdicts",
+    "read_verdicts": "verdict_table:read_verdicts",
     "repair": "commands.repair:repair_model",
     "scan": "commands.scan:scan_model",
     "survey": "commands.survey:survey_models",

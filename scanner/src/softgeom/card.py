@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from softgeom.verdict_table import at_most, escape_token, up
 from softgeom.layer import SoftmaxLayer
+from softgeom.verdict_table import at_most, escape_token, up
 
 COLOURS = {  # of each verdict, on white and on a dark page
     "argmaxable": ("#0b5394", "#7fb2e5"),

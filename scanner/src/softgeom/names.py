@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from softgeom.verdict_table import escape_token
 from softgeom.layer import SoftmaxLayer
+from softgeom.verdict_table import escape_token
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 

@@ -25,9 +25,9 @@ import numpy as np
 
 from softgeom.arrays import Floats, Ints
 from softgeom.certifying.verdict import Captors
-from softgeom.scan_result import Scan
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer
 from softgeom.rounding import gamma, norm_up, underflow
+from softgeom.scan_result import Scan
 
 
 @dataclass(frozen=True)

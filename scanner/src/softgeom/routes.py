@@ -22,24 +22,11 @@ import numpy as np
 
 from softgeom.arrays import Floats, Ints
 from softgeom.certifying.checker import Checker, wins
-from softgeom.certifying.verdict import (
-    Captors,
-    Comparisons,
-    Evidence,
-    Finding,
-    Unknown,
-    Witness,
-)
+from softgeom.certifying.verdict import Captors, Comparisons, Evidence, Finding, Unknown, Witness
 from softgeom.problem import FEW, Points, Problem, Proofs
 from softgeom.proving.decide import decide
 from softgeom.proving.interior_point import walk_each
-from softgeom.proving.shared_basis import (
-    FEWEST,
-    SharedBasis,
-    prove_together,
-    shared_basis,
-    shares,
-)
+from softgeom.proving.shared_basis import FEWEST, SharedBasis, prove_together, shared_basis, shares
 from softgeom.proving.surround import surround
 from softgeom.searching.ascent import ROUNDS, Candidates, climb
 from softgeom.searching.device import Device

@@ -15,12 +15,12 @@ from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.evidence_file import load_parts, save_parts
 from softgeom.certifying.kernel import certify_evidence, verify_parts
 from softgeom.certifying.verdict import Captors, Evidence, Finding, Twin
-from softgeom.proving.lp import chebyshev_radius
-from softgeom.proving.refine import make_exact
-from softgeom.verdict_table import count_verdicts, verdict_table
 from softgeom.head_facts import HeadFacts, with_facts
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.proving.lp import chebyshev_radius
+from softgeom.proving.refine import make_exact
 from softgeom.readout import PLAIN, Readout
+from softgeom.verdict_table import count_verdicts, verdict_table
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,17 +28,14 @@ from softgeom.blocks import block_path, finished, load_block
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.evidence_file import save_parts
 from softgeom.certifying.kernel import certify_evidence
-from softgeom.certifying.partial import (
-    ASKED,
-    CLAIMED,
-    PartialLook,
-    certify_by,
-    partial_look,
-)
+from softgeom.certifying.partial import ASKED, CLAIMED, PartialLook, certify_by, partial_look
 from softgeom.certifying.slack import slack_bounds
 from softgeom.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, fingerprint
+from softgeom.parallel import Backend, one_cluster, run_blocks
 from softgeom.problem import FEW, Problem, chosen_classes, make_problem
 from softgeom.proving.refine import refine
+from softgeom.rounding import demand_standard_model
 from softgeom.routes import (
     ROUTES,
     Open,
@@ -54,9 +51,6 @@ from softgeom.scan_result import Scan
 from softgeom.searching.ascent import ROUNDS, Candidates, climb, far_points
 from softgeom.searching.device import Device, open_device
 from softgeom.searching.twins import find_twins
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer, fingerprint
-from softgeom.parallel import Backend, one_cluster, run_blocks
-from softgeom.rounding import demand_standard_model
 from softgeom.threads import one_thread
 
 # classes without a witness that share their sample of rivals and a block of the checkpoint: groups

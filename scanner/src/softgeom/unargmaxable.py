@@ -30,12 +30,12 @@ from softgeom.asking.ask import ask
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Captors, Comparisons, Witness
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.problem import make_problem, proofs_of
 from softgeom.proving.dual_simplex import SharedProgramme, solve_batch
 from softgeom.proving.lp import TOLERANCE, MarginProgramme
 from softgeom.scaling import in_units
 from softgeom.scan_result import Scan
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.threads import one_thread
 
 _ROUNDS = 60  # of the working set; captors are a good start, so that a few suffice

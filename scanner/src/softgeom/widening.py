@@ -24,12 +24,12 @@ import numpy as np
 
 from softgeom.certifying.hull import TINY
 from softgeom.certifying.verdict import Captors, Finding, Witness
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.proving.caratheodory import reduce_support
 from softgeom.proving.refine import refine
 from softgeom.routes import surviving
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.threads import one_thread
 
 MOST = 1000  # such classes; of more a question each takes several times what their scan took

@@ -1,7 +1,7 @@
 """Every model class of Transformers that builds small from a configuration, saved to a folder and
 read back: is the layer that `sg.load` takes the one that the model ends with?
 
-`python scanner/tests/census/census.py [NAME ...]` writes results/bench/census.csv, a row for each class:
+`python tests/census/census.py [NAME ...]` writes results/bench/census.csv, a row for each class:
 right, refused, wrong, or does not build. Rows that are there are kept (`--anew` asks all again). No
 network: weights are random. The exit code is 1 if any row is wrong.
 
@@ -33,7 +33,7 @@ PAGE = """# Which models are supported
 
 `softgeom` reads the layer that a model ends with from its folder. For each class of Transformers
 that builds small from its configuration, this layer was compared with the model's own
-([every class](../results/bench/census.csv), made by `python scanner/tests/census/census.py`).
+([every class](../results/bench/census.csv), made by `python tests/census/census.py`).
 
 | kind | right | refused | wrong | does not build small |
 | --- | --- | --- | --- | --- |

@@ -5,9 +5,9 @@ import onnx
 import onnx.parser
 import pytest
 
-from softgeom.examples import uniform_layer
 from softgeom.cli import main
 from softgeom.commands import boundary
+from softgeom.examples import uniform_layer
 from softgeom.layer import SoftmaxLayer
 
 

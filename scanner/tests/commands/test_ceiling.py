@@ -5,8 +5,8 @@ import pytest
 
 import softgeom as sg
 from softgeom.certifying import container
-from softgeom.verdict_table import up
 from softgeom.commands.answers_folder import write_layer
+from softgeom.verdict_table import up
 
 
 @pytest.fixture

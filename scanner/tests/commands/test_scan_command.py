@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from softgeom.certifying import partial
 from softgeom.layer import SoftmaxLayer
 from softgeom.scan_result import Scan
-from softgeom.certifying import partial
 from softgeom.verdict_table import read_verdicts
 
 

@@ -12,13 +12,10 @@ import pytest
 
 import softgeom as sg
 from softgeom import widening
-from softgeom.certifying.verdict import Finding, Unknown, Witness
-from softgeom.scan_result import Scan
 from softgeom.asking import find_blocking_set
 from softgeom.card import card
 from softgeom.certifying import evidence_file
-from softgeom.pruning import cut, rounding_errors
-from softgeom.scanner import scan
+from softgeom.certifying.verdict import Finding, Unknown, Witness
 from softgeom.cli import main
 from softgeom.commands import VERBS, boundary, completion
 from softgeom.commands.answers_folder import about_blocking_set
@@ -27,6 +24,9 @@ from softgeom.commands.options import parse_classes
 from softgeom.commands.results import load_scan
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer
 from softgeom.parallel import LostWorkerError, run_blocks
+from softgeom.pruning import cut, rounding_errors
+from softgeom.scan_result import Scan
+from softgeom.scanner import scan
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """Files of proofs as a forger holds them: any number can be changed, and what is left is written
-again as the format demands (scanner/docs/certificates.md). Reads and writes without softgeom's code.
+again as the format demands (docs/certificates.md). Reads and writes without softgeom's code.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from evidence import Evidence
 from softgeom.asking import ask, ask_experts
 from softgeom.ceiling import ceilings
 from softgeom.certifying.order import Order
+from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.scanner import scan
 from softgeom.widening import widen
-from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
 RING = np.array([[1, 0], [0.25, 1], [-0.75, 0.75], [-1, -0.5], [0.5, -1]])
 SETS: dict[str, FeatureSet] = {

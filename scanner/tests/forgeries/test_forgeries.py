@@ -24,9 +24,9 @@ from softgeom.ceiling import ceilings
 from softgeom.certifying import container
 from softgeom.certifying.hull import certify_unargmaxable
 from softgeom.certifying.verdict import Captors
-from softgeom.scanner import scan
 from softgeom.commands.answers_folder import write_layer
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+from softgeom.scanner import scan
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -52,7 +52,7 @@ def test_both_verifiers_accept_an_honest_file(name, tmp_path):
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**64))
 def test_random_forgeries_are_refused_or_true(seed):
-    """`python scanner/tests/forgeries/fuzz.py 100000 0` tries more."""
+    """`python tests/forgeries/fuzz.py 100000 0` tries more."""
     assert fuzz.attempt(random.Random(seed))[1] == []
 
 

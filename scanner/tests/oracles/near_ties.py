@@ -21,9 +21,9 @@ from softgeom.certifying.checker import Checker, wins
 from softgeom.certifying.hull import certify_unargmaxable
 from softgeom.certifying.slack import slack_bounds
 from softgeom.certifying.verdict import Captors, Witness
+from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.proving.exact import decide_exactly
 from softgeom.proving.simplex import TooLargeError
-from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
 # the functions that bound rounding, by the names under which the checkers import them
 BOUNDS = ("gamma", "underflow")

@@ -13,8 +13,8 @@ import pytest
 from softgeom.checkpoints import RELEASED
 from softgeom.cli import main
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = DOCS.parents[1]
 PAGES = ("library.md", "howto.md")
 _BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -18,8 +18,8 @@ import pytest
 
 import softgeom as sg
 from softgeom import parallel
-from softgeom.scanner import scan as scan_layer
 from softgeom.commands import main, options, parser_for
+from softgeom.scanner import scan as scan_layer
 
 W = np.array([[1.0, 0], [-1, 1], [-1, -1], [0, 0]])
 FRAME = pd.DataFrame(W, index=list("abcd"))
@@ -48,22 +48,6 @@ def test_the_stable_names_are_few_and_there():
     assert all(getattr(sg, name).__doc__ for name in sg.__all__)
     with pytest.raises(AttributeError, match="scann"):
         sg.scann  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("part", "package", "extra"),
-    [
-        ("from softgeom import circuits", "torch", "train"),
-        ("from papers.language_model import generate", "tokenizers", "train"),
-        ("from papers.margins import log_barrier", "torch", "train"),
-        ("import papers.hardmax.sentiment", "torch", "train"),
-        ("from papers.explorers import FoldExplorer", "anywidget", "lessons"),
-    ],
-)
-def test_an_import_without_its_extra_says_which_extra(part, package, extra):
-    script = f"import sys; sys.modules[{package!r}] = None\n{part}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert f": pip install 'softgeom[{extra}]'." in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from softgeom import unargmaxable
-from softgeom.layer import Ball, SoftmaxLayer
-from softgeom.scanner import scan
 from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.verdict import Captors
 from softgeom.examples import uniform_layer
+from softgeom.layer import Ball, SoftmaxLayer
 from softgeom.rows import cut_features, nearest_rows
+from softgeom.scanner import scan
 from softgeom.unargmaxable import (
     heaviest_captors,
     smallest_shift,

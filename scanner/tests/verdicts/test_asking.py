@@ -26,8 +26,8 @@ from softgeom.certifying.kernel import hitting_set
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Captors, EvidenceError
 from softgeom.examples import uniform_layer
-from softgeom.scanner import scan
 from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
+from softgeom.scanner import scan
 
 
 def regions(labels: int, d: int, bias: bool) -> int:

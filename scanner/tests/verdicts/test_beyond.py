@@ -7,10 +7,10 @@ from softgeom.arithmetic import round_to, survives
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.verdict import Captors, Witness
 from softgeom.examples import uniform_layer
+from softgeom.layer import Box, SoftmaxLayer, Unbounded
 from softgeom.prevention import power, repair
 from softgeom.scanner import scan
 from softgeom.unargmaxable import bound_rank
-from softgeom.layer import Box, SoftmaxLayer, Unbounded
 
 SQUARE, TRIANGLE = [[2, 2], [2, -2], [-2, 2], [-2, -2]], [[1, 0], [-0.5, 1], [-0.5, -1]]
 NESTED = np.array([*SQUARE, *TRIANGLE, [0, 0]])

@@ -31,10 +31,10 @@ from softgeom.certifying.verdict import (
     Unknown,
     Witness,
 )
-from softgeom.scaling import Scaled
-from softgeom.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
+from softgeom.scaling import Scaled
+from softgeom.scanner import scan
 
 UNSCALED = SoftmaxLayer([[1.0]])
 NOISE = 1 + Fraction(1, 10**8)  # what INFLATE may add

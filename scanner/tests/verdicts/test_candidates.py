@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from softgeom.asking.candidates import ask_among, find_blocking_set
 from softgeom.examples import uniform_layer
-from softgeom.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
+from softgeom.scanner import scan
 
 SQUARE = SoftmaxLayer(
     [[2, 2], [2, -2], [-2, 2], [-2, -2], [1, 0]], tokens=["a", "b", "c", "d", "inside"]

@@ -35,10 +35,10 @@ from softgeom.certifying.verdict import (
     Unknown,
     Witness,
 )
-from softgeom.verdict_table import read_verdicts, verdict_table
 from softgeom.features import Ball, Box, Unbounded
 from softgeom.layer import SoftmaxLayer, fingerprint
 from softgeom.readout import PLAIN
+from softgeom.verdict_table import read_verdicts, verdict_table
 
 LAYER = SoftmaxLayer(np.arange(14.0).reshape(7, 2), np.arange(7.0))
 NAMED = SoftmaxLayer(LAYER.W, LAYER.b, ["a", "=1", "\n", "\ud800", "", "NA", "é"])

@@ -10,21 +10,15 @@ import numpy as np
 import pytest
 
 from softgeom.blocks import block_path, code
-from softgeom.certifying.folder import (
-    EVIDENCE,
-    SUMMARY,
-    TABLE,
-    verify_folder,
-    write_folder,
-)
+from softgeom.certifying.folder import EVIDENCE, SUMMARY, TABLE, verify_folder, write_folder
 from softgeom.certifying.verdict import Finding, Unknown
-from softgeom.examples import uniform_layer
-from softgeom.scanner import scan
 from softgeom.cli import main
 from softgeom.commands import boundary
 from softgeom.commands.answers_folder import write_layer
+from softgeom.examples import uniform_layer
 from softgeom.features import Ball, Box
 from softgeom.layer import SoftmaxLayer, fingerprint
+from softgeom.scanner import scan
 
 
 def example() -> SoftmaxLayer:

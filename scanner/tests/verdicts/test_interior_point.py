@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgeom.certifying.checker import Checker
+from softgeom.layer import Ball, Box, SoftmaxLayer
 from softgeom.problem import Problem, make_problem
 from softgeom.proving import interior_point
 from softgeom.proving.interior_point import walk_each
 from softgeom.proving.lp import MarginProgramme
 from softgeom.searching.look import look
-from softgeom.layer import Ball, Box, SoftmaxLayer
 
 NEARLY_ZERO = 1e-7  # best margins up to this may be zero in the simplex method's arithmetic
 

@@ -46,10 +46,10 @@ from softgeom.certifying.verdict import (
     Witness,
 )
 from softgeom.examples import uniform_layer
-from softgeom.scan_result import Scan
-from softgeom.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
+from softgeom.scan_result import Scan
+from softgeom.scanner import scan
 
 
 def near_ties(seed: int, d: int) -> tuple[SoftmaxLayer, np.ndarray]:

@@ -13,11 +13,11 @@ from wide_layers import padded
 
 from softgeom.certifying.checker import Checker, wins
 from softgeom.certifying.hull import certify_unargmaxable
-from softgeom.scanner import scan
-from softgeom.searching.twins import find_twins
 from softgeom.features import Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 from softgeom.rounding import shrink
+from softgeom.scanner import scan
+from softgeom.searching.twins import find_twins
 
 
 @pytest.mark.parametrize("feature_set", FEATURE_SETS)

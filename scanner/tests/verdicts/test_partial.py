@@ -16,9 +16,9 @@ from softgeom.certifying.checker import Checker
 from softgeom.certifying.partial import PartialLook, partial_look
 from softgeom.certifying.verdict import EvidenceError, Finding, Witness
 from softgeom.examples import hard_layer, normal_layer
+from softgeom.layer import Box, SoftmaxLayer
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
-from softgeom.layer import Box, SoftmaxLayer
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -8,10 +8,10 @@ from definition import dot
 
 from softgeom.certifying.hull import certify_unargmaxable, has_slack
 from softgeom.certifying.verdict import Captors, Finding
-from softgeom.proving.refine import make_exact, refine, solve_by_lifting
-from softgeom.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
 from softgeom.layer import SoftmaxLayer
+from softgeom.proving.refine import make_exact, refine, solve_by_lifting
+from softgeom.scanner import scan
 
 NORM = Ellipsoid.layer_norm(np.linspace(0.5, 2.0, 6))
 SETS = [Box(100.0), Ball(3.0), Unbounded(), NORM, Ellipsoid.rms_norm(np.linspace(-0.5, 2.0, 6))]

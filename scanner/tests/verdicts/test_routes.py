@@ -8,11 +8,11 @@ import pytest
 from softgeom import routes
 from softgeom.certifying.checker import Checker, wins
 from softgeom.examples import hard_layer
+from softgeom.features import Ball, Box, Unbounded
+from softgeom.layer import SoftmaxLayer
 from softgeom.problem import FEW, make_problem
 from softgeom.proving.decide import decide
 from softgeom.scanner import scan
-from softgeom.features import Ball, Box, Unbounded
-from softgeom.layer import SoftmaxLayer
 
 NAMES = [route.name for route in routes.ROUTES]
 

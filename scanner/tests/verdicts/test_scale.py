@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from softgeom.certifying.checker import Checker, wins
 from softgeom.certifying.verdict import Comparisons, Witness
+from softgeom.features import Ball, Box, Ellipsoid, Unbounded
+from softgeom.layer import SoftmaxLayer
 from softgeom.proving.exact import decide_exactly
 from softgeom.scaling import Scaled, in_units
 from softgeom.scanner import scan
-from softgeom.features import Ball, Box, Ellipsoid, Unbounded
-from softgeom.layer import SoftmaxLayer
 
 
 @pytest.mark.parametrize("rows", [1.0, 2.0**60])  # in units of which the bias is no number

@@ -16,9 +16,9 @@ from softgeom.certifying import container
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.verdict import Captors, Twin, Witness
 from softgeom.examples import hard_layer, normal_layer, uniform_layer
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
-from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 FEATURES = [
     Box(100.0), Box(2.0, low=-0.3), Box(5.0, low=0.0), Ball(3.0), Unbounded(),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from softgeom.examples import hard_layer, normal_layer, uniform_layer
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 from softgeom.problem import make_problem
 from softgeom.proving.lp import (
     MarginProgramme,
@@ -20,7 +21,6 @@ from softgeom.proving.surround import (
 )
 from softgeom.searching.ascent import climb
 from softgeom.searching.look import _largest, look
-from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from softgeom import routes, scanner
 from softgeom.certifying.hull import certify_unargmaxable
+from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 from softgeom.problem import Points, Problem, Proofs, make_problem
 from softgeom.proving import dual_simplex, shared_basis
 from softgeom.proving.dual_simplex import SharedProgramme, solve_batch
@@ -13,7 +14,6 @@ from softgeom.proving.lp import MarginProgramme
 from softgeom.proving.shared_basis import prove_together
 from softgeom.routes import Start, make_start
 from softgeom.scanner import scan
-from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 
 
 def head(d: int = 10, seed: int = 0) -> tuple[SoftmaxLayer, np.ndarray]:

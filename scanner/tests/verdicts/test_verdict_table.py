@@ -8,14 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgeom.card import card
-from softgeom.rows import row_table
-from softgeom.verdict_table import (
-    escape_token,
-    read_verdicts,
-    unescape_token,
-    write_verdicts,
-)
 from softgeom.layer import SoftmaxLayer
+from softgeom.rows import row_table
+from softgeom.verdict_table import escape_token, read_verdicts, unescape_token, write_verdicts
 
 HARD = [
     "", " ", "NA", "null", "nan", "None", "-1", "1e5", "\r", "\n", "\r\n", "\t", "\x1b[31m", '"',

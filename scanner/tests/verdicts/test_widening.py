@@ -8,11 +8,11 @@ import pytest
 from softgeom import widening
 from softgeom.certifying.folder import verify_folder, write_folder
 from softgeom.certifying.verdict import EvidenceError
+from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
 from softgeom.verdict_table import read_verdicts
 from softgeom.widening import turning_bounds, up_to, widen
-from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 
 
 def crowd(bias: bool = True) -> SoftmaxLayer:

@@ -15,12 +15,11 @@ import pytest
 
 from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.folder import EVIDENCE, verify_folder
-from softgeom.scanner import scan
 from softgeom.checkpoints import load_head
 from softgeom.checkpoints.labels import LabelsError, read_labels
-from papers.explorers import scripts
-from softgeom.web import scan_page
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.scanner import scan
+from softgeom.web import scan_page, scripts
 
 SCAN = """
 const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);

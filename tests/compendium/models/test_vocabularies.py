@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from compendium.models import vocabularies
-from softgeom.scanner import scan
-from compendium.models import glyphs
+from compendium.models import glyphs, vocabularies
 from softgeom.layer import Box, SoftmaxLayer
+from softgeom.scanner import scan
 
 
 @pytest.mark.parametrize(

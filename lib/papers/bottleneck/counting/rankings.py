@@ -32,8 +32,8 @@ from papers.bottleneck.counting.arrangement import (
     exact_layer,
     visit_regions,
 )
-from softgeom.proving.exact import decide_region
 from softgeom.layer import Unbounded
+from softgeom.proving.exact import decide_region
 
 __all__ = [
     "RankingVerdict", "decide_ranking", "effective_shape", "feasible_rankings", "rank_classes",

@@ -3,12 +3,7 @@
 from softgeom.asking.ask import Answers, ask, ask_rankings
 from softgeom.asking.candidates import BlockingSet, ask_among, find_blocking_set
 from softgeom.asking.experts import Chosen, Router, ask_experts
-from softgeom.asking.label_sets import (
-    ask_label_sets,
-    ask_labels,
-    fourier_layer,
-    with_threshold,
-)
+from softgeom.asking.label_sets import ask_label_sets, ask_labels, fourier_layer, with_threshold
 from softgeom.asking.mixtures import mixed_pair, mixture, survives_mixing
 from softgeom.asking.retrieval import (
     ask_together,

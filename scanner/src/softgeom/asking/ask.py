@@ -22,18 +22,18 @@ from softgeom.certifying.evidence_file import VERDICTS, load_answers, save_answe
 from softgeom.certifying.kernel import certify_answer, verify_answers
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Answer, Comparisons, Proof, Unknown, Witness
+from softgeom.head_facts import HeadFacts, with_facts
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.names import Names
+from softgeom.parallel import run_blocks
 from softgeom.problem import FEW, Problem, make_problem
 from softgeom.proving.decide import decide
 from softgeom.proving.exact import closest_pairs, split
 from softgeom.scaling import Scaled, in_units
 from softgeom.searching.ascent import of_like_size
 from softgeom.searching.polyak import polyak_ascent
-from softgeom.verdict_table import count_verdicts
-from softgeom.head_facts import HeadFacts, with_facts
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer
-from softgeom.parallel import run_blocks
 from softgeom.threads import one_thread
+from softgeom.verdict_table import count_verdicts
 
 logger = logging.getLogger("softgeom")
 
@@ -98,7 +98,7 @@ class Answers:
         return True
 
     def save(self, path: str | Path) -> None:
-        """Write orders and evidence to one file (scanner/docs/certificates.md), without the layer."""
+        """Write orders and evidence to one file (docs/certificates.md), without the layer."""
         save_answers(path, self.layer, self.features, self.answers)
 
     @classmethod

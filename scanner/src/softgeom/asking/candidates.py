@@ -25,8 +25,8 @@ from softgeom.certifying.checker import Checker
 from softgeom.certifying.kernel import certify_answer, verify_answers
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Answer, Comparisons, Unknown
-from softgeom.names import Names
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.names import Names
 
 
 def ask_among(

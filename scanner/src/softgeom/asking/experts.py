@@ -38,9 +38,9 @@ from softgeom.certifying.evidence_file import VERDICTS, load_answers, save_answe
 from softgeom.certifying.kernel import hitting_set, verify_expert
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Answer, Comparisons, EvidenceError, Unknown
+from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.names import Names
 from softgeom.verdict_table import count_verdicts
-from softgeom.layer import FeatureSet, SoftmaxLayer
 
 MOST_QUESTIONS = 2000  # programmes of one expert before it is left undecided
 

@@ -30,8 +30,8 @@ from numpy.typing import ArrayLike
 from softgeom.arrays import Ints
 from softgeom.asking.ask import BOX, Answers, ask
 from softgeom.certifying.order import Order
-from softgeom.names import Names
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.names import Names
 
 THRESHOLD = "(threshold)"
 

@@ -31,10 +31,10 @@ from numpy.typing import ArrayLike
 
 from softgeom.asking.ask import Answers, ask
 from softgeom.certifying.order import Order
+from softgeom.layer import Ball, SoftmaxLayer
 from softgeom.names import Names
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
-from softgeom.layer import Ball, SoftmaxLayer
 
 QUERIES = Ball(1.0)
 

@@ -36,12 +36,12 @@ from softgeom.ceiling.descent import Descents, Program, make_program
 from softgeom.ceiling.polish import best_in_box, polish
 from softgeom.certifying import container
 from softgeom.certifying.evidence_file import Odds, load_odds, save_odds
-from softgeom.problem import chosen_classes, make_problem
-from softgeom.searching.ascent import far_points
 from softgeom.head_facts import HeadFacts, with_facts
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded, fingerprint
 from softgeom.parallel import Backend, run_blocks
+from softgeom.problem import chosen_classes, make_problem
 from softgeom.readout import PLAIN, Readout
+from softgeom.searching.ascent import far_points
 from softgeom.threads import one_thread
 
 GAP = 0.03  # nats between what is attained and what is proven: a ceiling to three per cent

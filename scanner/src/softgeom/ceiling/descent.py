@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from softgeom.arrays import Array, Floats, Ints, Singles
-from softgeom.problem import round_inwards
 from softgeom.layer import FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.problem import round_inwards
 
 MEMORY = 10  # pairs of steps and changes of the gradient that stand for the Hessian
 SUFFICIENT_DECREASE = 1e-4  # Armijo's constant

@@ -24,17 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.certifying.hull import (
-    COMFORT,
-    certify_comparisons,
-    exact_row,
-    prove_comparisons,
-)
+from softgeom.certifying.hull import COMFORT, certify_comparisons, exact_row, prove_comparisons
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Comparisons
-from softgeom.scaling import in_units
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import as_floats, demand_standard_model, gamma, norm_up, shrink, underflow
+from softgeom.scaling import in_units
 
 TILE_BYTES = 32 * 2**20  # logits held at once
 POSITIVE = 5e-324  # a margin that only claims to be positive

@@ -1,6 +1,6 @@
 """One file for every kind of proof, format 5: typed arrays in one container (container.py).
 
-A proof is an order of classes with evidence for it (scanner/docs/certificates.md). A scan is a list of
+A proof is an order of classes with evidence for it (docs/certificates.md). A scan is a list of
 orders "class t above all others", answers are any orders, experts are answers in groups, ceilings
 are orders with the odds of their first class. The same columns hold all of them. Each piece of
 evidence can be written in one way: reading refuses whatever is unknown, missing, doubled, of

@@ -19,13 +19,8 @@ from typing import TYPE_CHECKING, Any
 from softgeom.certifying.evidence_file import FORMAT, load_parts, save_parts
 from softgeom.certifying.kernel import verify_parts
 from softgeom.certifying.verdict import EvidenceError, Unknown
-from softgeom.verdict_table import (
-    EVIDENCE,
-    count_verdicts,
-    verdict_table,
-    write_verdicts,
-)
 from softgeom.layer import SoftmaxLayer, fingerprint
+from softgeom.verdict_table import EVIDENCE, count_verdicts, verdict_table, write_verdicts
 from softgeom.writing import write_text
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 Whatever is verified goes through here: a scan in memory, a file, a folder, a block of a checkpoint,
 answers and experts. Claims are compared with what the evidence proves: a margin > 0 or a radius may
 be at most that, a bound <= 0 at least that. What float64 cannot confirm, fractions do, so that a
-claim that is true is confirmed by every machine (scanner/docs/verdicts.md).
+claim that is true is confirmed by every machine (docs/verdicts.md).
 
 =============  ==========================================================
 evidence       checked by

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -97,18 +96,6 @@ def read_llama2c_tokenizer(path: str | Path, vocab_size: int) -> tuple[list[byte
             "another one."
         )
     return tokens, scores
-
-
-def load_llama2c(model: str | Path, tokenizer: str | Path) -> Any:
-    """The whole language model of a llama2.c file and its tokenizer's, as
-    `papers.language_model.llama` builds it; errors as of the two readers.
-    """
-    # imported here: a softmax layer alone needs no language model
-    from papers.language_model import llama
-
-    config, weights = read_llama2c(model)
-    tokens, scores = read_llama2c_tokenizer(tokenizer, config.vocab_size)
-    return llama.from_llama2c(config, weights, tokens, scores)
 
 
 def open_llama2c(path: Path) -> Opened:

@@ -1,10 +1,10 @@
 """Answers in a folder, the evidence for the sceptic and a table for people; and in lines for a
 terminal, the impossible first.
 
-OUT/answers.safetensors   orders, evidence, the layer's SHA-256 (scanner/docs/certificates.md)
+OUT/answers.safetensors   orders, evidence, the layer's SHA-256 (docs/certificates.md)
 OUT/answers.csv           one row per answer, or per expert, with tokens escaped; a copy for people
 OUT/card.html             of a scan that asked label by label
-OUT/layer.safetensors     on request, W and b as scanner/tools/check_proofs.py reads them
+OUT/layer.safetensors     on request, W and b as tools/check_proofs.py reads them
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from softgeom.certifying import container
 from softgeom.certifying.evidence_file import read_header
 from softgeom.certifying.folder import CARD
 from softgeom.certifying.verdict import Unknown, Witness
-from softgeom.verdict_table import at_least, escape_token
 from softgeom.commands.results import named_folder
 from softgeom.layer import SoftmaxLayer, fingerprint
+from softgeom.verdict_table import at_least, escape_token
 from softgeom.writing import write_text
 
 ANSWERS, TABLE, LAYER = "answers.safetensors", "answers.csv", "layer.safetensors"

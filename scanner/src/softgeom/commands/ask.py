@@ -1,5 +1,5 @@
 """``softgeom ask MODEL QUESTION``: more than "can it ever win", each answer with a proof or a point
-(scanner/docs/beyond.md).
+(docs/beyond.md).
 
 --among A B C            can each of these win when only these compete?
 --blocked-by T           which few rivals keep T from winning?
@@ -8,7 +8,7 @@
 --on A B                 can exactly these labels of a sigmoid layer be on? (nothing after it: none)
 --experts K              which experts can a router choose among its top K?
 
-OUT/answers.safetensors   orders and evidence, for ``softgeom verify`` and scanner/tools/check_proofs.py
+OUT/answers.safetensors   orders and evidence, for ``softgeom verify`` and tools/check_proofs.py
 OUT/answers.csv     one row per answer
 OUT/layer.safetensors   the layer as the checker reads it, with --with-layer
 """
@@ -25,17 +25,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from softgeom.asking import (
-    Answers,
-    Router,
-    ask,
-    ask_experts,
-    ask_label_sets,
-    find_blocking_set,
-)
+from softgeom.asking import Answers, Router, ask, ask_experts, ask_label_sets, find_blocking_set
 from softgeom.asking.candidates import above
-from softgeom.names import Names
-from softgeom.verdict_table import escape_token
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.answers_folder import (
@@ -48,6 +39,8 @@ from softgeom.commands.answers_folder import (
 )
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
+from softgeom.names import Names
+from softgeom.verdict_table import escape_token
 from softgeom.writing import alone
 
 # at most one of them; --among alone is one, too

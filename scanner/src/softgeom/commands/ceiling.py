@@ -2,7 +2,7 @@
 
 OUT/ceilings.csv   one row per class: the proven ceiling (rounded up), what its point reaches (down)
 OUT/ceilings.safetensors   the points that prove them; ``softgeom verify OUT MODEL`` and
-                   scanner/tools/check_proofs.py check them again
+                   tools/check_proofs.py check them again
 OUT/blocks         points of finished blocks, so that a run that was stopped goes on where it was
 
 ``--from-scan FOLDER`` searches nothing: the captors of a stored scan bound what they hold.
@@ -27,14 +27,14 @@ import pandas as pd
 
 from softgeom.ceiling import Ceilings, ceilings, floor
 from softgeom.ceiling.ceilings import GAP
-from softgeom.names import Names
-from softgeom.scan_result import Scan
-from softgeom.verdict_table import down, escape_token, up
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.results import load_scan, named_folder
 from softgeom.layer import FeatureSet
+from softgeom.names import Names
 from softgeom.parallel import Backend
+from softgeom.scan_result import Scan
+from softgeom.verdict_table import down, escape_token, up
 from softgeom.writing import alone, write_text
 
 logger = logging.getLogger("softgeom")

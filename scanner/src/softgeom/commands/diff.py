@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from softgeom.commands.boundary import DONE
 from softgeom.scan_result import Scan
 from softgeom.verdict_table import escape_token, read_verdicts
-from softgeom.commands.boundary import DONE
 
 _SHOWN = 40
 

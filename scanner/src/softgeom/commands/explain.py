@@ -12,17 +12,17 @@ from softgeom.asking import Answer, Answers, ask_labels
 from softgeom.ceiling import ceilings
 from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.verdict import Captors, Finding, Twin, Witness
+from softgeom.commands import options as asked
+from softgeom.commands.boundary import DONE
+from softgeom.layer import Box, Unbounded
 from softgeom.names import Names
+from softgeom.readout import PLAIN
+from softgeom.rounding import norm_up
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
 from softgeom.unargmaxable import bound_rank, heaviest_captors, smallest_shift
 from softgeom.verdict_table import at_least, down, escape_token, up
 from softgeom.widening import turning_bounds, widen
-from softgeom.commands import options as asked
-from softgeom.commands.boundary import DONE
-from softgeom.layer import Box, Unbounded
-from softgeom.readout import PLAIN
-from softgeom.rounding import norm_up
 
 _SHOWN = 12  # captors and rivals by name
 

@@ -17,12 +17,12 @@ from typing import Any
 from softgeom.asking import Answers, ask_labels
 from softgeom.card import label_card
 from softgeom.certifying.folder import CARD
-from softgeom.verdict_table import escape_token
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.answers_folder import check_place, write_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.layer import FeatureSet
+from softgeom.verdict_table import escape_token
 from softgeom.writing import alone, write_text
 
 _SHOWN = 20  # labels on the terminal; answers.csv has them all

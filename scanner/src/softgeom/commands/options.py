@@ -20,13 +20,13 @@ from typing import Any, TypedDict, Unpack, get_args
 
 import numpy as np
 
-from softgeom.names import Names
 from softgeom.checkpoints import Head, classes_in_script, load_head
 from softgeom.checkpoints.activation import INTERVALS, named_activation
 from softgeom.checkpoints.labels import BLANKS
 from softgeom.checkpoints.released import RELEASED
 from softgeom.head_facts import HeadFacts
 from softgeom.layer import Ball, Box, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.names import Names
 from softgeom.parallel import Backend
 from softgeom.readout import Rule
 

@@ -14,9 +14,6 @@ import json
 from pathlib import Path
 from typing import Any, Unpack
 
-from softgeom.pruning import Cut, cut, pruned
-from softgeom.scan_result import Scan
-from softgeom.scanner import scan
 from softgeom.checkpoints import Head
 from softgeom.checkpoints.released import RELEASED
 from softgeom.checkpoints.rewriting import write_layer, write_onnx
@@ -24,6 +21,9 @@ from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.results import EVIDENCE, folder_for, load_scan
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.pruning import Cut, cut, pruned
+from softgeom.scan_result import Scan
+from softgeom.scanner import scan
 from softgeom.writing import alone, write_text
 
 # of a model that decides each label by itself

@@ -13,13 +13,13 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from softgeom.prevention import repair
 from softgeom.checkpoints import Head
 from softgeom.checkpoints.rewriting import write_layer, write_onnx
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.prune import check_out
 from softgeom.layer import SoftmaxLayer
+from softgeom.prevention import repair
 
 
 def add(parser: argparse.ArgumentParser) -> None:

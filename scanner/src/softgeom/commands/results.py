@@ -13,10 +13,10 @@ from typing import Any
 from softgeom.card import card
 from softgeom.certifying.evidence_file import read_header
 from softgeom.certifying.folder import EVIDENCE, write_folder
-from softgeom.scan_result import Scan
 from softgeom.checkpoints import Head
 from softgeom.commands.options import facts
 from softgeom.layer import SoftmaxLayer, fingerprint
+from softgeom.scan_result import Scan
 from softgeom.writing import alone
 
 _DEFAULT = Path("scans")

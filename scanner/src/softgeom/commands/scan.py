@@ -23,17 +23,17 @@ from typing import Any, Unpack
 
 from softgeom.asking import Answers
 from softgeom.certifying.evidence_file import text_size
-from softgeom.names import Names
-from softgeom.scan_result import Scan
-from softgeom.scanner import scan
-from softgeom.verdict_table import escape_token
-from softgeom.widening import up_to, widen
 from softgeom.checkpoints import Head
 from softgeom.commands import label_scan
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.commands.results import EVIDENCE, folder_for, scan_into
 from softgeom.layer import Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.names import Names
+from softgeom.scan_result import Scan
+from softgeom.scanner import scan
+from softgeom.verdict_table import escape_token
+from softgeom.widening import up_to, widen
 
 # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 _EXAMPLES = 20

@@ -16,7 +16,6 @@ from typing import Any, Unpack
 
 import pandas as pd
 
-from softgeom.scan_result import Scan
 from softgeom.checkpoints import Head
 from softgeom.checkpoints.folder import holds_model
 from softgeom.checkpoints.formats import FORMATS, model_files
@@ -26,6 +25,7 @@ from softgeom.commands.boundary import DONE, explain, one_line
 from softgeom.commands.results import scan_into
 from softgeom.commands.scan import decided
 from softgeom.layer import Unbounded
+from softgeom.scan_result import Scan
 
 _COUNTS = set(
     "classes features argmaxable tied unargmaxable undecided unconditionally".split()

@@ -11,14 +11,14 @@ from softgeom.ceiling import Ceilings
 from softgeom.certifying.evidence_file import read_header
 from softgeom.certifying.folder import BLOCKS, EVIDENCE, Report, verify_folder
 from softgeom.certifying.verdict import Unknown
-from softgeom.scan_result import Scan
-from softgeom.scanner import scan
 from softgeom.commands import options as asked
 from softgeom.commands.answers_folder import ANSWERS, LAYER, listed, verify_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.commands.ceiling import CEILINGS
 from softgeom.commands.results import load_scan
 from softgeom.layer import SoftmaxLayer, fingerprint
+from softgeom.scan_result import Scan
+from softgeom.scanner import scan
 
 Found = Report | Answers | Router | Ceilings
 

@@ -24,12 +24,7 @@ from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Comparisons, Proof, Unknown, Witness
 from softgeom.problem import Problem
 from softgeom.proving.exact import closest_pairs, decide_exactly, split
-from softgeom.proving.lp import (
-    TOLERANCE,
-    MarginProgramme,
-    NearestPointProgramme,
-    SolverError,
-)
+from softgeom.proving.lp import TOLERANCE, MarginProgramme, NearestPointProgramme, SolverError
 from softgeom.proving.simplex import TooLargeError
 
 

@@ -24,9 +24,9 @@ from softgeom.certifying.checker import Checker
 from softgeom.certifying.hull import exact_row
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Comparisons, Witness
+from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.proving.simplex import TooLargeError, best_margin
 from softgeom.searching.look import STRONGEST
-from softgeom.layer import FeatureSet, SoftmaxLayer
 
 SECONDS = 10.0  # of one order, on this thread: 64 features take 7, 120 more than 30
 

@@ -26,8 +26,8 @@ from softgeom.arrays import Floats, Ints
 from softgeom.certifying import hull
 from softgeom.certifying.hull import certify_unargmaxable, exact_row
 from softgeom.certifying.verdict import Captors
-from softgeom.proving.lp import CORRECTIONS
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.proving.lp import CORRECTIONS
 
 PRIME = 2**26 - 5  # sums of 512 products of residues fit into 64 bits
 

@@ -3,7 +3,7 @@ and nothing of it leaves the page.
 
 Search and proofs run in a worker, in the JavaScript of `static/scan_*.js`, with the library's
 bounds on rounding; what it can not decide is called undecided. The folder that it offers is the one
-of `softgeom scan`: `softgeom verify` and `scanner/tools/check_proofs.py` check it.
+of `softgeom scan`: `softgeom verify` and `tools/check_proofs.py` check it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from papers.explorers import scripts
-from softgeom.web.document import FIGURE, document
-from papers.explorers.examples import initial_state
 from softgeom.layer import SoftmaxLayer
+from softgeom.web import scripts
+from softgeom.web.document import FIGURE, document
 
 TITLE = "Scan your last layer here"
 
@@ -69,7 +68,6 @@ def example(layer: SoftmaxLayer) -> str:
 
 
 def _small() -> SoftmaxLayer:
-    """The softmax explorer's first layer, with names."""
-    state = initial_state("softmax")
-    names = [f"c{n}" for n in range(1, len(state["W"]) + 1)]
-    return SoftmaxLayer(np.array(state["W"], np.float32), state["b"], names)
+    """Three classes and a fourth inside their triangle, which can never win."""
+    W = np.array([[0.0, 2.0], [-1.75, -1.0], [1.75, -1.0], [0.25, 0.0]], np.float32)
+    return SoftmaxLayer(W, tokens=["c1", "c2", "c3", "c4"])

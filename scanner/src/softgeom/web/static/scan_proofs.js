@@ -1,4 +1,4 @@
-// The scan as one file of proofs, evidence.safetensors: what `softgeom scan` writes and `softgeom verify` reads (scanner/docs/certificates.md).
+// The scan as one file of proofs, evidence.safetensors: what `softgeom scan` writes and `softgeom verify` reads (docs/certificates.md).
 
 import { INFLATE } from "./scan_layer.js";
 

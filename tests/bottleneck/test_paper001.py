@@ -8,12 +8,6 @@ import numpy as np
 import pytest
 
 from papers.bottleneck import count_regions
-from softgeom.certifying.verdict import Witness
-from softgeom.layer import SoftmaxLayer, Unbounded
-from softgeom.scanner import scan
-from softgeom.asking.ask import ask
-from softgeom.certifying.order import Order
-from softgeom.examples import normal_layer, uniform_layer
 from papers.bottleneck.paper001 import (
     braid_reflect,
     compare_with_programme,
@@ -25,6 +19,12 @@ from papers.bottleneck.paper001 import (
     quality,
     reflect_step,
 )
+from softgeom.asking.ask import ask
+from softgeom.certifying.order import Order
+from softgeom.certifying.verdict import Witness
+from softgeom.examples import normal_layer, uniform_layer
+from softgeom.layer import SoftmaxLayer, Unbounded
+from softgeom.scanner import scan
 
 
 def reflect_as_published(

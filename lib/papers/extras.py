@@ -1,4 +1,4 @@
-"""What parts of the library need beyond the core, and which extra brings it."""
+"""What parts of `papers` need beyond the scanner's packages, and which extra brings it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def naming_the_extra() -> Iterator[None]:
         if package not in _EXTRA:
             raise
         raise ModuleNotFoundError(
-            f"this part of softgeom needs {package}: pip install 'softgeom[{_EXTRA[package]}]'.",
+            f"this part of papers needs {package}: pip install -e '.[{_EXTRA[package]}]' in the clone.",
             name=package,
         ) from error

@@ -1,0 +1,1 @@
+"""The mathematics of the four papers, a folder each, and their explorers."""
