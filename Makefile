@@ -85,9 +85,9 @@ $(NOTEBOOKS): | $(call layer,notebooks)
 	@$(PY) -m compendium.run $@
 $(if $(filter $(NOTEBOOKS) scan,$(MAKECMDGOALS)),,$(error PARAMS changes one notebook: make 10_braid_counts PARAMS="seed=1"))
 endif
-$(call executed,%): $(wildcard scanner/src/softgeom/*.py lib/compendium/*.py lib/compendium/claims/*.py \
-  lib/compendium/drawing/*.py data/reference/*.csv)
-$(call executed,01% 14% 28% 3%): $(call code,papers/circuits papers/language_model)
+$(call executed,%): $(patsubst %,scanner/src/softgeom/%.py,arrays colours parallel source threads writing) \
+  $(wildcard lib/compendium/*.py lib/compendium/claims/*.py lib/compendium/drawing/*.py data/reference/*.csv)
+$(call executed,01% 14% 28% 3%): $(call code,papers/circuits papers/language_model) $(scanner)
 $(call executed,1% 5% 34% 35%): $(call code,papers/bottleneck) $(scanner)
 $(call executed,2% 6% 90%): $(call code,papers/margins papers/language_model)
 $(call executed,4%): $(call code,papers/hardmax)
@@ -111,7 +111,7 @@ check claims readme scan: | $(call layer,notebooks)
 site: | $(call layer,site)
 check claims readme scan site:
 	@$(PY) -m compendium $(@:readme=render-readme)
-JUPYTER = $(PY) -m jupyterlab --LabApp.app_settings_dir='$(CURDIR)/report/lab' --ServerApp.root_dir='$(CURDIR)' \
+JUPYTER = $(PY) -m jupyterlab --LabApp.app_settings_dir='$(CURDIR)/docs/site/lab' --ServerApp.root_dir='$(CURDIR)' \
   $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/notebooks/start.ipynb
 lab: | $(call layer,notebooks)
 lessons grade: | $(call layer,lessons)

@@ -119,13 +119,13 @@ def needs(repository):
 
 
 def _folders(tree: ast.AST) -> set[str]:
-    """The folders of the library that a notebook imports from: `scanner/src/softgeom/margins`."""
+    """The folders that a notebook imports from: `lib/papers/margins`."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 top = [*node.module.split("."), alias.name][:2]
-                found.add("/".join(["lib", *top]))
+                found.add("/".join(["scanner/src" if top[0] == "softgeom" else "lib", *top]))
     return found
 
 

@@ -21,7 +21,8 @@ release = version = _version("softgeom")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
-include_patterns = ["README.md", "CONTRIBUTING.md", "docs/**.md", "data/README.md"]
+include_patterns = ["README.md", "docs/**.md", "scanner/docs/**.md", "data/README.md"]
+include_patterns += [".github/CONTRIBUTING.md"]
 include_patterns += ["notebooks/[0-9]*.ipynb", "notebooks/lessons/*.md", f"{SITE}/api.md"]
 # Folders that Sphinx need not walk through
 _SOURCES = {pattern.partition("/")[0] for pattern in include_patterns}

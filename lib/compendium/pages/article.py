@@ -130,7 +130,7 @@ def _filled() -> dict[str, Any]:
 
 
 def _part(kind: str) -> str:
-    return (paths.root() / "report" / "story" / f"story.{kind}").read_text(encoding="utf-8")
+    return (paths.root() / "docs" / "site" / "story" / f"story.{kind}").read_text(encoding="utf-8")
 
 
 def _rows(what: str) -> list[dict[str, str]]:

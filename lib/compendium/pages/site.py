@@ -15,7 +15,7 @@ from papers import explorers
 from softgeom.checkpoints.loading import load_softmax_layer
 from softgeom.checkpoints.released import RELEASED
 
-SETTINGS = "report"  # folder of Sphinx's settings, in the repository
+SETTINGS = "docs/site"  # folder of Sphinx's settings, in the repository
 _TO_TRY = "ppocr-v4"  # its licence lets a page carry its last layer, where its package is installed
 
 
