@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scanner_fixtures import asked_anew, javascript, repository, tool, within  # noqa: F401, fixtures are found by name
+from scanner_fixtures import *  # noqa: F403, fixtures are found by their names
 
 
 @pytest.fixture

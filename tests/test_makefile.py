@@ -24,7 +24,8 @@ READERS = {"load_table", "load_record", "load_sources", "find_results"}
 def make(tmp_path, repository):
     """The Makefile in an empty folder; its interpreter prints arguments and environment."""
     shutil.copy(repository / "Makefile", tmp_path)
-    for name in ("pyproject.toml", "requirements.lock"):
+    (tmp_path / "scanner").mkdir()
+    for name in ("pyproject.toml", "scanner/pyproject.toml", "requirements.lock"):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (1, 1))
     python = tmp_path / ".venv" / "bin" / "python"
@@ -66,11 +67,10 @@ def test_a_profile_is_one_of_four_or_a_file_of_ones_own(make, text):
 @pytest.fixture
 def two(tmp_path, make):
     """Two notebooks, of which neither has run."""
-    for folder in ("notebooks", "params"):
-        (tmp_path / folder).mkdir()
+    (tmp_path / "notebooks" / "params").mkdir(parents=True)
     for name in ("10_x", "42_y"):
         (tmp_path / "notebooks" / f"{name}.ipynb").touch()
-        (tmp_path / "params" / f"{name}.yaml").touch()
+        (tmp_path / "notebooks" / "params" / f"{name}.yaml").touch()
     return make
 
 
@@ -88,7 +88,7 @@ def test_a_notebook_a_chapter_or_all_run_and_what_is_finished_does_not(two, tmp_
     folder.mkdir()
     (folder / "corpus.txt").touch()
     assert sorted(_ran(two("all", f"DATA={folder}"))) == ["10_x", "42_y"]  # 42 reads data
-    os.utime(tmp_path / "params" / "42_y.yaml")
+    os.utime(tmp_path / "notebooks" / "params" / "42_y.yaml")
     assert "42_y" in _ran(two("all"))
 
 

@@ -102,7 +102,7 @@ def check_claims(options: argparse.Namespace) -> None:
     """check the register, its pointers, and what notebooks pass to it"""
     from compendium import claims
 
-    register, faults = claims.read(paths.root() / "claims")
+    register, faults = claims.read(paths.root() / "data" / "claims")
     misuses, unknown = claims.check(register, paths.notebooks())
     faults += claims.faults_of_pointers(register) + misuses
     print("".join(f"note: {line}\n" for line in unknown), end="")

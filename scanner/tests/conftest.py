@@ -1,5 +1,3 @@
 """Fixtures of the scanner's tests."""
 
-from scanner_fixtures import asked_anew, javascript, repository, tool, within
-
-__all__ = ["asked_anew", "javascript", "repository", "tool", "within"]
+from scanner_fixtures import *  # noqa: F403, fixtures are found by their names

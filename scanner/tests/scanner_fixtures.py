@@ -20,6 +20,8 @@ from hypothesis import settings
 from softgeom.source import hub_reachable
 from softgeom.web import scripts
 
+__all__ = ["asked_anew", "javascript", "repository", "scripts_folder", "tool", "within"]
+
 # Tests are judged by what they find, never by how fast a busy machine finds it.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
@@ -88,24 +90,29 @@ for await (const line of createInterface({ input: process.stdin }))
 
 
 @pytest.fixture(scope="session")
-def javascript(repository: Path, tmp_path_factory: Any) -> Iterator[Callable[..., Any]]:
+def scripts_folder(repository: Path, tmp_path_factory: Any) -> Path:
+    """All JavaScript in one folder, where node finds it: the explorers import the scan page's."""
+    folder: Path = tmp_path_factory.mktemp("javascript")
+    explorers = repository / "lib" / "papers" / "explorers" / "static"
+    for script in (*scripts.FOLDER.glob("*.js"), *explorers.glob("*.js")):
+        shutil.copy(script, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def javascript(scripts_folder: Path) -> Iterator[Callable[..., Any]]:
     """`javascript(module, body, argument)`: the JSON of what `body` (which may await) returns, with
     the module as `m` and `argument` in scope. One process answers all.
     """
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed: the explorers' JavaScript cannot run")
-    # the explorers' scripts import from those of the page that scans: node finds both in one folder
-    folder = tmp_path_factory.mktemp("javascript")
-    explorers = repository / "lib" / "papers" / "explorers" / "static"
-    for script in (*scripts.FOLDER.glob("*.js"), *explorers.glob("*.js")):
-        shutil.copy(script, folder)
     command = [node, "--no-warnings", "--input-type=module", "-e", _ANSWER_LINES]
     pipes: Any = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
     with subprocess.Popen(command, **pipes) as process:
 
         def run(module: str, body: str, argument: Any = None) -> Any:
-            url = (folder / f"{module}.js").as_uri()
+            url = (scripts_folder / f"{module}.js").as_uri()
             asked = {"url": url, "body": body, "argument": argument}
             print(json.dumps(asked), file=process.stdin, flush=True)
             answer = json.loads(process.stdout.readline())

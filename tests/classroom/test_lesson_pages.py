@@ -9,7 +9,6 @@ from lesson_cases import RIGHT, WRONG, value
 import classroom
 from classroom import pages as lesson_pages
 from classroom import tables
-from papers.explorers import scripts
 
 JUDGE = """
 const modules = await Promise.all(argument.modules.map((url) => import(url)));
@@ -25,10 +24,10 @@ LEAST = 40  # answers to each question that are drawn at random
 
 
 @pytest.fixture(scope="module")
-def judged(javascript):
+def judged(javascript, scripts_folder):
     """`judged(lesson, asked)`: what its page makes of (question, what is typed or pressed)."""
     names = ("geometry", "hardmax", "attention")
-    modules = [(scripts.FOLDER / f"{name}.js").as_uri() for name in names]
+    modules = [(scripts_folder / f"{name}.js").as_uri() for name in names]
     # seconds each
     lesson = functools.cache(lambda name: lesson_pages.for_page(tables.lesson(name)))
 

@@ -25,7 +25,7 @@ def read(compendium, write_notebook):
     write_notebook("10_demo", CELL)
 
     def read(text: str, profile: str = "smoke"):
-        (compendium / "params" / "10_demo.yaml").write_text(text)
+        (compendium / "notebooks" / "params" / "10_demo.yaml").write_text(text)
         return parameters.read("10_demo", profile)
 
     return read
@@ -61,7 +61,7 @@ def test_bad_files_get_one_sentence(read, old, new, message):
 
 
 def test_a_profile_of_ones_own_needs_only_what_it_changes(read, compendium):
-    own = compendium / "params" / "own" / "mine.yaml"
+    own = compendium / "notebooks" / "params" / "own" / "mine.yaml"
     own.write_text("10_demo: {seed: 9}\n")
     assert read(GOOD, "own/mine") == read(GOOD, "default") | {"seed": 9}
     own.write_text("11_other: {seed: 9}\n")

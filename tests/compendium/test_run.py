@@ -16,7 +16,9 @@ def demo(compendium, write_notebook, monkeypatch):
     monkeypatch.setattr(run, "watch", lambda parent: None)
     monkeypatch.setenv("SOFTGEOM_PROFILE", "smoke")
     monkeypatch.delenv("JOBS", raising=False)
-    (compendium / "params" / "10_demo.yaml").write_text("number: {smoke: 5, default: 6}\n")
+    (compendium / "notebooks" / "params" / "10_demo.yaml").write_text(
+        "number: {smoke: 5, default: 6}\n"
+    )
 
     def demo(cell: str = PRINT) -> int:
         write_notebook("10_demo", CELL, cell)

@@ -75,7 +75,7 @@ class Register(Mapping[str, Claim]):
 
 def load(folder: Path | None = None) -> Register:
     """The register of a folder, by default the clone's; ValueError with a line for each fault."""
-    folder = folder or paths.root() / "claims"
+    folder = folder or paths.root() / "data" / "claims"
     return _load(folder, tuple(path.stat().st_mtime_ns for path in sorted(folder.glob("*.yaml"))))
 
 

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from papers.extras import naming_the_extra
 from papers.hardmax import dynamics
 from papers.hardmax.leaders import clusters
 from papers.hardmax.leaders import leaders as leaders_of
 from papers.hardmax.reviews import Bags
 from papers.hardmax.sentiment import Classifier, accuracy, logits, tensors
 from papers.hardmax.training import Trained
-from papers.extras import naming_the_extra
 
 with naming_the_extra():
     import torch

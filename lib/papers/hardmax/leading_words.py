@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import mannwhitneyu
 
+from papers.extras import naming_the_extra
 from papers.hardmax.dynamics import trajectory
 from papers.hardmax.faithfulness import Anatomy, dissect
 from papers.hardmax.reviews import Bags
 from papers.hardmax.sentiment import Classifier
-from papers.extras import naming_the_extra
 
 with naming_the_extra():
     import torch

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from papers.extras import naming_the_extra
 from papers.hardmax.dynamics import TIE_TOLERANCE, hardmax_step, softmax_step
 from papers.hardmax.reviews import Bags
-from papers.extras import naming_the_extra
 
 with naming_the_extra():
     import torch

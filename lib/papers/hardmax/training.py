@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from papers.extras import naming_the_extra
 from papers.hardmax.reviews import Bags
 from papers.hardmax.sentiment import (
     Classifier,
@@ -25,7 +26,6 @@ from papers.hardmax.sentiment import (
     random_start,
     tensors,
 )
-from papers.extras import naming_the_extra
 
 with naming_the_extra():
     import torch

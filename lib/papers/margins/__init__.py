@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from papers.extras import naming_the_extra
 from papers.margins.jacobian import (
     appendix_a_blocks,
     attend,
@@ -20,7 +21,6 @@ from papers.margins.jacobian import (
 )
 from papers.margins.prior import log_density, sample_sequence
 from papers.margins.spectral import eigenvalue_margin, singular_value_margin, spectral_radius_margin
-from papers.extras import naming_the_extra
 
 # name -> module, for names whose module imports torch
 _TORCH_NAMES = {

@@ -28,7 +28,7 @@ import numpy as np
 
 import softgeom as sg
 
-TABLE = Path(__file__).resolve().parents[2] / "results" / "bench" / "census.csv"
+TABLE = Path(__file__).resolve().parents[3] / "results" / "bench" / "census.csv"
 PAGE = """# Which models are supported
 
 `softgeom` reads the layer that a model ends with from its folder. For each class of Transformers
@@ -285,7 +285,9 @@ def main() -> int:
                 writer.writerows(sorted(rows.values(), key=lambda r: (r["kind"], r["class"])))
     if options.out == TABLE:
         ordered = sorted(rows.values(), key=lambda each: (each["kind"], each["class"]))
-        (TABLE.parents[2] / "docs" / "models.md").write_text(page(ordered), encoding="utf-8")
+        (TABLE.parents[2] / "scanner" / "docs" / "models.md").write_text(
+            page(ordered), encoding="utf-8"
+        )
     return int(any(each["status"] == "wrong" for each in rows.values()))
 
 

@@ -19,7 +19,8 @@ from softgeom.checkpoints import load_head
 from softgeom.checkpoints.labels import LabelsError, read_labels
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.scanner import scan
-from softgeom.web import scan_page, scripts
+from softgeom.web import scripts
+from softgeom.web.scan_page import scan_page
 
 SCAN = """
 const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);
@@ -423,7 +424,7 @@ def test_its_bounds_accept_no_forgery(javascript, repository, monkeypatch):
     bound that it computes itself; and nearly all that is honest. Layers at the ends of float64 it
     refuses.
     """
-    monkeypatch.syspath_prepend(str(repository / "tests" / "forgeries"))
+    monkeypatch.syspath_prepend(str(repository / "scanner" / "tests" / "forgeries"))
     corpus, honest, judge = (importlib.import_module(n) for n in ("corpus", "honest", "judge"))
     cases, asked = [], []
     ordinary = ("box", "ball", "unbounded", "layernorm", "rmsnorm, no bias", "wide")

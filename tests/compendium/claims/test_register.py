@@ -115,18 +115,18 @@ def test_the_schema_is_one_and_has_the_verdicts_of_the_rules():
 
 def test_the_register_is_sound(repository):
     """Reading judges each claim's examples: each verdict of each rule is reached by one."""
-    assert claims.read(repository / "claims")[1] == []
+    assert claims.read(repository / "data" / "claims")[1] == []
 
 
 def test_every_pointer_finds_its_sentence(repository):
     if claims.papers_dir() is None:
         pytest.skip("the sources' texts are not here (SOFTGEOM_PAPERS)")
-    assert claims.faults_of_pointers(claims.load(repository / "claims")) == []
+    assert claims.faults_of_pointers(claims.load(repository / "data" / "claims")) == []
 
 
 def test_notebooks_pass_what_the_register_takes(repository):
     notebooks = sorted((repository / "notebooks").glob("[0-9]*.ipynb"))
-    assert claims.check(claims.load(repository / "claims"), notebooks)[0] == []
+    assert claims.check(claims.load(repository / "data" / "claims"), notebooks)[0] == []
 
 
 def test_the_example_of_the_contributors_page_is_sound(repository, tmp_path):
