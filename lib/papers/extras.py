@@ -17,7 +17,7 @@ def naming_the_extra() -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRA:
             raise
+        cure = f"pip install -e '.[{_EXTRA[package]}]' in the clone."
         raise ModuleNotFoundError(
-            f"this part of papers needs {package}: pip install -e '.[{_EXTRA[package]}]' in the clone.",
-            name=package,
+            f"this part of papers needs {package}: {cure}", name=package
         ) from error
