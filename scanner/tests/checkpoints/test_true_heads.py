@@ -182,6 +182,11 @@ REFUSED = {
     "answers to questions": lambda p: (
         folder(p, BERT | {"qa_outputs.weight": V[:2]}, "BertForQuestionAnswering"),
         "no layer over classes"),
+    "another task than those of the table": lambda p: (
+        folder(p, BERT | {"cls.seq_relationship.weight": V[:2], "cls.seq_relationship.bias": N[:2]},
+               "BertForNextSentencePrediction", tie_word_embeddings=True), "no layer over classes"),
+    "an unknown architecture, said to be tied": lambda p: (
+        folder(p, BERT | {"ending.weight": V}, "Mine", tie_word_embeddings=True), "no description"),
     "a bias without a matrix beside a tied embedding": lambda p: (
         folder(p, LLAMA | {"ending.bias": B}, "OtherForCausalLM", tie_word_embeddings=True),
         r"output's bias.*ending\.bias \(30\)"),

@@ -99,7 +99,7 @@ def _certain(store: TensorStore, config: Mapping[str, Any]) -> tuple[Matrix, str
         _refuse_coded(store, table.LANGUAGE_HEADS)
         raise _refused(store, f"{architecture} ends with no layer over classes", there)
     if ends is None:
-        return _undescribed(store, config, there)
+        return _undescribed(store, config, there, architecture)
     heads = table.HEADS[ends]
     _refuse_coded(store, heads)
     if ends == table.CLASSES:
@@ -163,9 +163,11 @@ def _tied(
 
 
 def _undescribed(
-    store: TensorStore, config: Mapping[str, Any], there: Sequence[Matrix]
+    store: TensorStore, config: Mapping[str, Any], there: Sequence[Matrix], architecture: str
 ) -> tuple[Matrix, str]:
-    """The head of tensors that nothing describes: by an unmistakable name or by structure."""
+    """The head of tensors that nothing describes, or an architecture that no row of the table
+    knows: by an unmistakable name or by structure.
+    """
     heads = table.LANGUAGE_HEADS + table.FRAME_HEADS + table.CLASS_HEADS
     _refuse_coded(store, heads)
     named = [each for each in there if each.called(heads)]
@@ -181,7 +183,8 @@ def _undescribed(
     last = _last_of_sequence(store, there, heads)
     if last is not None:
         return last, f"{plain(last.name)}, the last of the layers that are numbered"
-    if tie(config):
+    # what an unknown architecture ends with may be another layer than its tied embedding
+    if tie(config) and not architecture:
         return _tied(store, config, there, "the model")
     raise _refused(store, "no description says which matrix is the softmax layer", there)
 

@@ -138,6 +138,7 @@ ENDINGS = (
     ("ForQuestionAnswering", NOTHING),
     ("ForMultipleChoice", NOTHING),
     ("Model", NOTHING),
+    ("For", NOTHING),  # any other task: spans, boxes, pairs of sentences, masks of an image
 )
 HEADS = {LANGUAGE: LANGUAGE_HEADS, FRAMES: FRAME_HEADS + LANGUAGE_HEADS, CLASSES: CLASS_HEADS}
 
