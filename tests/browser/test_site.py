@@ -19,9 +19,9 @@ NOTEBOOK = "20_scalar_margins"
 def front(repository, tmp_path_factory):
     """The front page of a site of all docs, the results of one notebook, and titles of others."""
     root = tmp_path_factory.mktemp("compendium")
-    copied = ("Makefile", site.SETTINGS, "docs", "notebooks/lessons")
+    copied = ("Makefile", "docs", "notebooks/lessons")
     shown = (f"notebooks/{NOTEBOOK}.ipynb", f"results/default/{NOTEBOOK}")
-    linked = ("README.md", "CONTRIBUTING.md", "pyproject.toml", "lib", "data", "figures", "claims")
+    linked = ("README.md", ".github", "pyproject.toml", "lib", "scanner", "data", "figures")
     for name in copied:
         copy = shutil.copytree if (repository / name).is_dir() else shutil.copy
         copy(repository / name, root / name)

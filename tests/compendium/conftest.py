@@ -50,13 +50,13 @@ def plant(compendium: Path) -> Callable[[dict[str, str]], None]:
 def register(compendium: Path, write_notebook: Any) -> Callable[..., None]:
     """`register(*claims)` writes them, whose notebook is 10_demo and whose only root is `fold`."""
     write_notebook("10_demo", 'profile: str = "default"')
-    (compendium / "claims").mkdir()
+    (compendium / "data" / "claims").mkdir(parents=True)
 
     def write(*claims: dict[str, Any]) -> None:
         roots = {"fold": "It folds."} if any("root" in claim for claim in claims) else {}
         content = {"paper": "001", "title": "A paper", "roots": roots, "claims": list(claims)}
         text = yaml.safe_dump(content, sort_keys=False)
-        (compendium / "claims" / "001.yaml").write_text(text, encoding="utf-8")
+        (compendium / "data" / "claims" / "001.yaml").write_text(text, encoding="utf-8")
 
     return write
 

@@ -133,7 +133,7 @@ def _linked(finding: Outcome) -> str:
 
 
 _STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside
-the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or
+the claim decides ([`claims/`](../../data/claims)). A theorem holds or fails, printed numbers agree or
 not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
 count once. What no source states is ours, and counts for or against nobody. The
 authors [have their say](../authors.md)."""

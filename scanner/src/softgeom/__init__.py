@@ -1,14 +1,11 @@
-"""The geometry of softmax: what it, its hard limit and the matrices around it can and cannot
-express.
+"""Which outputs of a model's last layer can never win, each verdict with a proof.
 
     import softgeom as sg
     found = sg.scan(model)          # file, hub id, torch module, matrix: which outputs never win?
     found["token"].verdict          # for t in found, found.table, found.plot(), found.verify()
 
-Functions have the names and options of the commands. Four chapters, one package each:
-`bottleneck`, `margins`, `circuits`, `hardmax`. They stand on shared leaves (`features`, `layer`,
-`checkpoints`, `language_model`) and never import each other; `commands` and `explorers` stand on
-all. What `__all__` lists here is stable (docs/howto.md).
+Functions have the names and options of the commands. What `__all__` lists here is stable
+(docs/howto.md).
 """
 
 from __future__ import annotations

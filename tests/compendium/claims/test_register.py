@@ -130,7 +130,7 @@ def test_notebooks_pass_what_the_register_takes(repository):
 
 
 def test_the_example_of_the_contributors_page_is_sound(repository, tmp_path):
-    page = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = (repository / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
     example = page.partition("```yaml\n")[2].partition("```")[0]
     head = 'paper: "003"\ntitle: A paper\nroots: {fold: A fold.}\nclaims:\n'
     (tmp_path / "003.yaml").write_text(head + example, encoding="utf-8")

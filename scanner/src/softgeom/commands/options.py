@@ -248,9 +248,7 @@ def class_numbers(
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model and how its layer is found."""
-    formats = (
-        ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .mdl .ftz .pdiparams"
-    )
+    formats = ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .pdiparams"
     others = f"a model folder, a hub id, or a released model: {', '.join(RELEASED)}"
     parser.add_argument("model", help=f"{formats}, {others}")
     add = parser.add_argument_group("the layer").add_argument
