@@ -19,7 +19,7 @@ TRUSTED = tuple(
     f"softgeom.{name}"
     for name in (
         *("arrays", "ceiling.bound", "certifying", "scaling"),
-        *("verdict_table", "features", "layer", "rounding", "threads", "writing"),
+        *("verdict_table", "features", "layer", "readout", "rounding", "threads", "writing"),
     )
 )
 
