@@ -10,8 +10,11 @@ from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 def test_narrow_weights_stay_narrow(dtype):
     W = np.ones((3, 2), dtype)
     layer = SoftmaxLayer(W, np.zeros(3, dtype))
-    assert layer.W is W
-    assert layer.bias.dtype == dtype
+    assert layer.W.dtype == layer.bias.dtype == dtype
+    W[0, 0] = 7  # the layer has a copy of its own, which nobody can write to
+    np.testing.assert_array_equal(layer.W, np.ones((3, 2)))
+    assert not layer.W.flags.writeable
+    assert SoftmaxLayer(layer.W).W is layer.W
     assert (layer.classes, layer.dimension) == (3, 2)
 
 

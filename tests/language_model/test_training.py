@@ -16,6 +16,7 @@ from papers.language_model import (
     configuration_hash,
     draw_batch,
     learning_rate,
+    save_model,
     train,
     window_losses,
     windows,
@@ -150,6 +151,15 @@ def test_a_checkpoint_on_a_full_disk_names_it_and_the_last_one_stays(
     assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
     monkeypatch.undo()
     assert run(tiny, corpus, quick, checkpoint=checkpoint).resumed_at == 4
+
+
+def test_a_model_on_a_full_disk_names_the_file(tiny, tmp_path, monkeypatch):
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(writing.os, "fsync", Mock(side_effect=full))
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        save_model(tmp_path / "model", GPT(tiny))
+    assert caught.value.filename == str(tmp_path / "model" / "model.safetensors")
+    assert not list((tmp_path / "model").iterdir())
 
 
 @pytest.mark.parametrize("broken", ["loss", "gradient"])

@@ -164,6 +164,28 @@ def test_the_last_of_two_layers_is_taken_and_two_outputs_are_two_heads(tmp_path)
     assert load_softmax_layer(path, weight="V").classes == 5
 
 
+def test_keys_and_values_of_a_decoder_are_not_heads(tmp_path):
+    cached = "MatMul x K > k \n Reshape k heads > q \n Transpose q > present.0.key"
+    constants = {"W": W.T, "K": np.eye(3, dtype="f4"), "heads": np.array([1, -1, 3])}
+    outputs = ("y", "present.0.key")
+    path = _save(tmp_path / "m.onnx", f"MatMul x W > y \n {cached}", constants, outputs)
+    np.testing.assert_array_equal(load_head(path).layer.W, W)
+
+
+def test_a_bias_behind_a_reshape_belongs_to_a_layer_that_is_named(tmp_path):
+    rows = "MatMul x W > z \n Reshape z places > z3 \n Add z3 b > a \n Softmax a > y"
+    path = _save(tmp_path / "m.onnx", rows, HELD | {"places": np.array([1, -1, 7])})
+    for named in (None, "W"):
+        np.testing.assert_array_equal(load_head(path, weight=named).layer.b, B)
+
+
+def test_a_bfloat16_graph_is_read_exactly(tmp_path):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    narrow = W.astype(ml_dtypes.bfloat16)
+    path = _save(tmp_path / "m.onnx", "MatMul x W > y", {"W": narrow.T})
+    np.testing.assert_array_equal(load_head(path).layer.W, narrow.astype(np.float32))
+
+
 BESIDE = {"save_as_external_data": True, "location": "w.data", "size_threshold": 0}
 
 
@@ -322,27 +344,48 @@ def test_a_small_layer_is_told_over_the_networks_own_set_too(tmp_path, capsys, m
     assert "are never an output from" not in told
 
 
+WRITTEN_OUT = """
+    ReduceMean x > mean; {"axes": [-1]}
+    Sub x mean > c
+    Pow c two > sq
+    ReduceMean sq > var; {"axes": [-1]}
+    Add var eps > v
+    Sqrt v > sd
+    Div c sd > n
+    Mul n gain > g
+    Add g shift > h
+"""
+NUMBERS = {"two": 2, "four": 4, "eps": 1e-5, "less": -0.2, "shift": [0.1, 0.2, 0.3]}
+NUMBERS = {name: np.float32(number) for name, number in NUMBERS.items()}
+NUMBERS |= {"begin": np.array([-1]), "end": np.array([-99]), "step": np.array([-1])}
+NUMBERS |= {"axis": np.array([1]), "order": np.array([2, 1, 0]), "five": np.full((1, 1, 3), 5.0)}
+
+
 def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path):
-    gain, shift = np.array([1.0, 2.0, 3.0], np.float32), np.array([0.1, 0.2, 0.3], np.float32)
-    rows = """
-        ReduceMean x > mean; {"axes": [-1]}
-        Sub x mean > c
-        Pow c two > sq
-        ReduceMean sq > var; {"axes": [-1]}
-        Add var eps > v
-        Sqrt v > sd
-        Div c sd > n
-        Mul n gain > g
-        Add g shift > h
-        MatMul h W > y
-    """
-    numbers = {"gain": gain, "shift": shift, "two": np.float32(2), "eps": np.float32(1e-5)}
-    path = _save(tmp_path / "m.onnx", rows, {"W": W.T, **numbers})
+    gain = np.array([1.0, 2.0, 3.0], np.float32)
+    rows = f"{WRITTEN_OUT} \n MatMul h W > y"
+    path = _save(tmp_path / "m.onnx", rows, NUMBERS | {"W": W.T, "gain": gain})
     features, why = load_head(path).feature_set()
     assert features.centred
     np.testing.assert_array_equal(features.gain, gain)
-    np.testing.assert_array_equal(features.bias, shift)
+    np.testing.assert_array_equal(features.bias, NUMBERS["shift"])
     assert "LayerNorm" in why
+
+
+def test_a_norm_of_parts_of_a_row_is_scanned_without_it(tmp_path, monkeypatch, capsys):
+    """Each half of the six features is normalised alone, and the gains are three."""
+    monkeypatch.chdir(tmp_path)
+    rows = """
+        Concat x x > wide; {"axis": 1}
+        Reshape wide halves > t
+        LayerNormalization t gain > n m s; {"axis": -1}
+        Flatten n > h; {"axis": 1}
+        Gemm h W b > y
+    """
+    constants = {"halves": np.array([-1, 2, 3]), "gain": np.ones(3, "f4"), "b": B}
+    _save(tmp_path / "m.onnx", rows, constants | {"W": np.concatenate([W.T, W.T])})
+    assert main(["scan", "m.onnx", "--features", "auto"]) == 0
+    assert "7 classes, 6 features, with bias; |x| <= 100" in capsys.readouterr().out
 
 
 SIGMOID = "Exp z > e \n Add one e > s \n Div one s > y"
@@ -376,9 +419,19 @@ def test_what_turns_the_order_round_turns_the_layer(tmp_path, behind):
 
 
 NORM = 'LayerNormalization x gain > n m s; {"axis": -1}'
+GRU = 'GRU x w r _ _ %s > p h; {"hidden_size": 3}'
+SLICE = "Slice n begin end axis step > h"
 
 
 UNCONFINED = {
+    "a norm, its features backwards": f"{NORM} \n {SLICE}",
+    "a norm, its features in another order": f'{NORM} \n Gather n order > h; {{"axis": 1}}',
+    "a norm, turned": f"{NORM} \n Transpose n > h",
+    "a norm over time written out": WRITTEN_OUT.replace("-1", "0"),
+    "a norm of fourth powers": WRITTEN_OUT.replace("two", "four"),
+    "a norm less a number": WRITTEN_OUT.replace("eps", "less"),
+    "a GRU from a state of the caller's": GRU % "start",
+    "a GRU from a large state": GRU % "five",
     "the maximum of a norm": f'{NORM} \n ReduceMax n > h; {{"axes": [0], "keepdims": 1}}',
     "a norm over two axes": NORM.replace("-1", "-2") + "\n Identity n > h",
     "the scale of a norm": f"{NORM} \n Identity s > h",
@@ -394,14 +447,15 @@ UNCONFINED = {
 
 @pytest.mark.parametrize("name", UNCONFINED)
 def test_what_does_not_confine_the_features_is_not_said_to(tmp_path, name):
-    before, constants = UNCONFINED[name], {"gain": np.ones(3, np.float32)}
+    before, constants = UNCONFINED[name], NUMBERS | {"gain": np.float32([1, 1, 10])}
     path = _save(tmp_path / "m.onnx", f"{before}\nMatMul h W > y", {"W": W.T, **constants})
     assert load_head(path).feature_set()[0] == Box(100.0)
     if "norm" in name and "scale" not in name:
         path = _save(tmp_path / "m.onnx", before, constants, outputs=("h",))
-        x = np.random.default_rng(0).standard_normal((9, 3)).astype(np.float32)
+        x = np.float32([[1, 0, 0], [1, 3, 0], [0, 0, 2]])
         h = ReferenceEvaluator(str(path)).run(None, {"x": x})[0]
-        assert np.linalg.norm(h, axis=1).max() > 1.01 * np.sqrt(3)
+        u = (h - ("shift" in before) * constants["shift"]) / constants["gain"]
+        assert np.linalg.norm(u, axis=1).max() > 1.01 * np.sqrt(3)
 
 
 def test_bounds_of_features_are_not_drawn_in(tmp_path):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import save_file
 
 from softgeom.certifying import partial
 from softgeom.layer import SoftmaxLayer
@@ -44,10 +45,12 @@ def test_a_norm_that_changes_no_verdict_is_told(tmp_path, gain, bias, changes_no
     W = np.random.default_rng(1).normal(size=(30, 3)).astype("f4")
     tensors = {"lm_head.weight": W, "model.norm.weight": np.float32([1.0, gain, 3.0])}
     tensors |= {"lm_head.bias": np.arange(30, dtype="f4")} if bias else {}
-    np.savez(tmp_path / "m.npz", **tensors)
+    save_file(tensors, tmp_path / "model.safetensors")
+    described = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
+    (tmp_path / "config.json").write_text(json.dumps(described))
     lost = []
     for features in ("auto", "unbounded"):
-        said = told("scan", "m.npz", "--features", features, "--out", features)
+        said = told("scan", "model.safetensors", "--features", features, "--out", features)
         lost.append(read_verdicts(tmp_path / features)["verdict"].tolist())
         assert ("change no verdict" in said) == (changes_none and features == "auto")
     assert (lost[0] == lost[1]) >= changes_none

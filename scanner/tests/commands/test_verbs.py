@@ -133,6 +133,8 @@ def test_inspect_lists_what_could_be_meant(tmp_path, told):
     assert shown.count("softgeom scan") == 8
     assert "12 more matrices: --all lists them" in shown
     assert told("inspect", file, "--all").count("softgeom scan") == 20
+    listed = json.loads(told("inspect", file, "--json"))["candidates"]
+    assert listed[0] == {"weight": "m19", "shape": [22, 2], "bias": None}
 
 
 def test_a_token_of_two_classes_is_asked_for_by_number():

@@ -41,7 +41,10 @@ def run(options: argparse.Namespace) -> int:
             size = list(head.layer.W.shape)
             chosen = {"tensors": head.names, "shape": size, "notes": list(head.notes)}
             chosen |= {"readout": head.readout.to_json(), "behind": head.behind}
-        listed = [dict(zip(("weight", "shape", "bias"), each, strict=True)) for each in found]
+        listed = [
+            {"weight": each.name, "shape": [each.classes, each.features], "bias": each.bias}
+            for each in found
+        ]
         print(json.dumps({"model": model, "layer": chosen, "candidates": listed}))
         return DONE
     if head is not None:
@@ -59,13 +62,14 @@ def run(options: argparse.Namespace) -> int:
     elif not found:
         raise ValueError(refusal)
     else:
-        print(f"{plain(model)}: {refusal}")
+        print(refusal)
     chosen_name = None if head is None else head.names.get("weight")
-    others = [candidate for candidate in found[::-1] if candidate[0] != chosen_name]
-    for name, shape, bias in others if options.all else others[:_LISTED]:
+    others = [each for each in found if each.name != chosen_name]
+    for each in others if options.all else others[:_LISTED]:
+        shape = f"({each.classes}, {each.features})"
         print(
-            f"softgeom scan {shlex.quote(model)} --weight {shlex.quote(plain(name))}  # "
-            f"{shape}{', bias ' + plain(bias) if bias else ''}"
+            f"softgeom scan {shlex.quote(model)} --weight {shlex.quote(plain(each.name))}  # "
+            f"{shape}{', bias ' + plain(each.bias) if each.bias else ''}"
         )
     if len(others) > _LISTED and not options.all:
         print(f"{len(others) - _LISTED} more matrices: --all lists them")
