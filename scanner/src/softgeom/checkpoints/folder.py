@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from softgeom.checkpoints.head_table import PART
 from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
 from softgeom.checkpoints.tensors import TensorStore, plain
@@ -20,7 +20,6 @@ from softgeom.checkpoints.token_strings import TOKEN_FILES
 # PyTorch nor trust.
 SINGLE = ("model.safetensors", "pytorch_model.bin")
 INDEXED = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
-_PART = re.compile(r"-(\d{5})-of-(\d{5})$")
 
 
 def open_folder(folder: Path) -> tuple[TensorStore, dict[str, Any]]:
@@ -51,7 +50,7 @@ def open_beside(path: Path) -> tuple[TensorStore, dict[str, Any]] | None:
             shards = weight_map(read_json(folder / name), str(folder / name))
             if path.name in shards.values():
                 return MergedStore(shards, lambda shard: _open(folder / shard), str(folder)), config
-    part = _PART.search(path.stem)
+    part = PART.search(path.stem)
     if part and int(part[2]) > 1:
         raise ValueError(
             f"{path} is part {int(part[1])} of {int(part[2])}, and the index that names the parts "

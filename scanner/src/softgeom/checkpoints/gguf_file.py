@@ -15,17 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from softgeom.checkpoints.head_table import EMBEDDERS
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import describe
 from softgeom.checkpoints.token_strings import decode_bytes
 
 _FLOATS = {"F64", "F32", "F16", "BF16"}
-# architectures of llama.cpp that end with features
-_WITHOUT_OUTPUT = frozenset({
-    "bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2",
-    "jina-bert-v3", "eurobert", "t5encoder", "gemma-embedding", "llama-embed", "clip",
-    "wavtokenizer-dec",
-})  # fmt: skip
 _LARGEST = 2**34  # numbers of one matrix: 128 GB in float64, which no vocabulary has
 
 
@@ -69,7 +64,7 @@ def _show(store: GgufStore, config: Mapping[str, Any], asked: Asked) -> Shown:
     kind, there = config["model_type"], store.names()
     pooled = config.get("pooling_type") or any(n.startswith(("cls.", "cls_")) for n in there)
     adapter = store.fact("general.type") == "adapter"
-    if adapter or pooled or kind in _WITHOUT_OUTPUT or not kind:
+    if adapter or pooled or kind in EMBEDDERS or not kind:
         what = "an adapter" if adapter else f"a model of embeddings or ranks ({kind or 'unnamed'})"
         raise ValueError(
             f"{store.label} is {what}, which has no output layer over its vocabulary; matrices "

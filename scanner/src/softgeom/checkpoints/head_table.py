@@ -6,6 +6,8 @@ A name is *canonical*: without the prefixes that wrappers add, and without `.wei
 
 from __future__ import annotations
 
+import re
+
 # components of a name that say who wrapped the model, wherever they stand
 WRAPPERS = frozenset(
     {"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
@@ -109,6 +111,31 @@ BIASES = (
     "b",
     "bias",
 )
+
+# endings of a matrix and of the bias beside it
+SIBLINGS = (
+    ("weight", "bias"), ("weights", "biases"), ("weights", "bias"), ("kernel", "bias"),
+    ("_w", "_b"), (".w_0", ".b_0"), (".w", ".b"), ("_W", "_b"), ("W", "b"),
+)  # fmt: skip
+ENDING = re.compile(r"[._/]?(weights?|kernel|w_0|[wW])$")
+RECURRENT = re.compile(r"(^|[._])(weight_[ih]h|w_[ih]h|[ih]2h|rnn|lstm|gru)", re.IGNORECASE)
+# what stands beside or in place of a matrix that is not stored as it runs
+CODED = re.compile(
+    r"\.(qweight|qzeros|scales|g_idx|SCB|W_q|absmax|quant_map|lora_\w+|base_layer|weight_(packed|"
+    r"scale|scale_inv|zero_point|shape|orig|mask|[uvg]|quantizer\S*)|original\d?)\b"
+)
+# a file that is one of several
+PART = re.compile(r"-(\d{5})-of-(\d{5})$")
+
+# architectures of llama.cpp that end with features
+EMBEDDERS = frozenset({
+    "bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2",
+    "jina-bert-v3", "eurobert", "t5encoder", "gemma-embedding", "llama-embed", "clip",
+    "wavtokenizer-dec",
+})  # fmt: skip
+# names that exporters to ONNX give to outputs
+SCORES = re.compile(r"logit|score|prob|softmax", re.IGNORECASE)
+STATES = re.compile(r"present|past|cache|hidden_state|attention|encoder_last", re.IGNORECASE)
 
 # families whose configuration ties nothing where it does not say so
 UNTIED = frozenset({

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,13 +9,7 @@ from fnmatch import fnmatchcase
 from softgeom.checkpoints import head_table as table
 from softgeom.checkpoints.tensors import TensorStore, describe, plain
 
-_SIBLINGS = (
-    ("weight", "bias"), ("weights", "biases"), ("weights", "bias"), ("kernel", "bias"),
-    ("_w", "_b"), (".w_0", ".b_0"), (".w", ".b"), ("_W", "_b"), ("W", "b"),
-)  # fmt: skip
-_ENDING = re.compile(r"[._/]?(weights?|kernel|w_0|[wW])$")
 _KERNELS = ("kernel",)  # Keras and Flax store (features, classes)
-_RECURRENT = re.compile(r"(^|[._])(weight_[ih]h|w_[ih]h|[ih]2h|rnn|lstm|gru)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,7 @@ class Matrix:
 
 def candidates(store: TensorStore) -> list[Matrix]:
     """Matrices that could be a softmax layer, likely ones first."""
-    likely = [_matrix(store, name) for name in store.names() if not _RECURRENT.search(name)]
+    likely = [_matrix(store, name) for name in store.names() if not table.RECURRENT.search(name)]
     names = table.LANGUAGE_HEADS + table.FRAME_HEADS + table.CLASS_HEADS + table.EMBEDDINGS
     return sorted(
         (each for each in likely if each is not None),
@@ -86,7 +79,7 @@ def canonical(name: str) -> str:
 
 def called(text: str, patterns: Iterable[str]) -> bool:
     """Whether a canonical name, with or without its ending, fits a pattern."""
-    stem = _ENDING.sub("", text)
+    stem = table.ENDING.sub("", text)
     return any(fnmatchcase(stem, pattern) or fnmatchcase(text, pattern) for pattern in patterns)
 
 
@@ -98,7 +91,7 @@ def _matrix(store: TensorStore, name: str) -> Matrix | None:
     rows, columns = shape
     if _is_transposed(store, name, bias):
         rows, columns = columns, rows
-    return Matrix(name, _ENDING.sub("", canonical(name)), rows, columns, bias)
+    return Matrix(name, table.ENDING.sub("", canonical(name)), rows, columns, bias)
 
 
 def _is_transposed(store: TensorStore, name: str, bias: str | None) -> bool:
@@ -177,7 +170,7 @@ def _loose_biases(store: TensorStore, rows: int) -> list[str]:
 def sibling(store: TensorStore, weight: str) -> str | None:
     """The bias beside a matrix: same stem, and as many numbers as it has rows or columns."""
     present = set(store.names())
-    for ending, replacement in _SIBLINGS:
+    for ending, replacement in table.SIBLINGS:
         if not weight.endswith(ending):
             continue
         name = weight[: len(weight) - len(ending)] + replacement

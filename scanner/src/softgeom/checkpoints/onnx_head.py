@@ -15,7 +15,6 @@ What stands in front of the layer says where its inputs lie (`activation.py`). M
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from softgeom.checkpoints import head_table as table
 from softgeom.checkpoints.activation import Activation, activation_of
 from softgeom.checkpoints.choosing import Choice
 from softgeom.checkpoints.label_files import lines
@@ -45,9 +45,6 @@ _PRODUCTS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"} | _QUANTISED
 # what a named product is followed through: numbers that move, and constants
 _MOVING = set("Cast Identity Reshape Flatten Transpose Squeeze Unsqueeze".split())
 _AFFINE = set("Add Sub Sum Mul Div Neg".split())
-# names that exporters give to outputs
-_SCORES = re.compile(r"logit|score|prob|softmax", re.IGNORECASE)
-_STATES = re.compile(r"present|past|cache|hidden_state|attention|encoder_last", re.IGNORECASE)
 _LISTED = 5  # outputs that a message explains
 _NOTHING = SimpleNamespace(op_type="The output")
 
@@ -187,8 +184,10 @@ def _found(graph: OnnxGraph, weight: str | None) -> tuple[Any, Scores]:
 
 def _answers(graph: OnnxGraph) -> list[str]:
     """The outputs that can hold scores: what is called logits, else all but caches and states."""
-    called = [name for name in graph.outputs if _SCORES.search(name)]
-    return called or [name for name in graph.outputs if not _STATES.search(name)] or graph.outputs
+    called = [name for name in graph.outputs if table.SCORES.search(name)]
+    return (
+        called or [name for name in graph.outputs if not table.STATES.search(name)] or graph.outputs
+    )
 
 
 def _behind(graph: OnnxGraph, output: str) -> tuple[Any, Scores]:

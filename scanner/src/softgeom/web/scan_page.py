@@ -11,13 +11,17 @@ from __future__ import annotations
 import base64
 import html
 import io
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from softgeom.checkpoints import head_table
+from softgeom.checkpoints.npz import CONVENTIONS
 from softgeom.layer import SoftmaxLayer
+from softgeom.readout import DEFAULTS, MEANINGS, TOLD
 from softgeom.web import scripts
 from softgeom.web.document import FIGURE, document
 
@@ -48,6 +52,7 @@ def scan_page(
         "title": TITLE,
         "worker": scripts.module("scan_worker"),
         "script": scripts.module("scan_page"),
+        "table": json.dumps(table()),
         "example": example(_small() if layer is None else layer),
         "file": f"{name.partition(' (')[0] or 'example'}.npz",
         "try": f"Scan {html.escape(name)}" if name else "Try it with a small example",
@@ -56,6 +61,29 @@ def scan_page(
     body = re.sub("@(\\w+)@", lambda m: parts[m[1]], scripts.text("scan.html"))
     style = scripts.stylesheet() + scripts.text("scan.css") + FIGURE
     return document(TITLE, style, body, workers=True)
+
+
+def table() -> dict[str, Any]:
+    """What tells a head from other matrices and what stands behind it: the rows that the library
+    decides by, for `static/scan_heads.js` and the readers of GGUF and ONNX.
+    """
+    behind = {key: None if key in TOLD else sorted(families or ()) for key, families, _ in MEANINGS}
+    patterns = ("ENDING", "RECURRENT", "CODED", "PART", "SCORES", "STATES")
+    return {
+        "wrappers": sorted(head_table.WRAPPERS),
+        "containers": sorted(head_table.CONTAINERS),
+        "language": head_table.LANGUAGE_HEADS,
+        "frames": head_table.FRAME_HEADS,
+        "classes": head_table.CLASS_HEADS,
+        "embeddings": head_table.EMBEDDINGS,
+        "biases": head_table.BIASES,
+        "siblings": head_table.SIBLINGS,
+        "embedders": sorted(head_table.EMBEDDERS),
+        "npz": CONVENTIONS,
+        "behind": dict.fromkeys(sorted(TOLD)) | behind,
+        "defaults": DEFAULTS,
+        **{name.lower(): getattr(head_table, name).pattern for name in patterns},
+    }
 
 
 def example(layer: SoftmaxLayer) -> str:

@@ -1,16 +1,16 @@
 // Files of weights that are dropped on a page: .npz, .safetensors, GGUF and ONNX; what cannot be read is said in one sentence.
 
 import { halfToNumber, openGguf } from "./scan_gguf.js";
+import { isTable } from "./scan_heads.js";
 import { openOnnx } from "./scan_onnx.js";
 
 export const MOST_CLASSES = 20000;
 export const MOST_NUMBERS = 8e6; // entries of W: the points of all classes take as much again
 const HEADER = 16384; // bytes in which an array's header must end
 const FLOATS = { f2: Uint16Array, f4: Float32Array, f8: Float64Array };
-const FIRST = ["W", "weight", "lm_head.weight", "cls.predictions.decoder.weight", "output.weight", "embed_out.weight", "decoder_ff_logit_out_W", "ff_logit_W"];
-const AS_COLUMNS = new Set(["decoder_ff_logit_out_W", "ff_logit_W"]); // stored as features x classes
 
-/** The arrays of a file: [{name, shape, dtype, floats, read}], `read` giving bytes in the order of the rows. */
+/** The arrays of a file: [{name, shape, dtype, floats, read}], `read` giving bytes in the order of the rows; and what its format says of the head:
+ * `head(table)`, {name, bias, transposed, why} or {why} alone, and `behind(table)`. */
 export async function openWeights(file) {
   if (file.size === 0) throw new Error(`${file.name} is empty.`);
   const start = await bytesAt(file, 0, 8);
@@ -101,7 +101,16 @@ async function openNpz(file) {
     };
     arrays.push({ ...about, name: member.slice(0, -4), read });
   }
-  return arrays;
+  return Object.assign(arrays, { head: ({ npz }) => npzHead(arrays, npz) });
+}
+
+/** The layer of an .npz file by the names of its kind; null where there is none of them. */
+function npzHead(arrays, conventions) {
+  const there = (name) => arrays.find((one) => one.name === name);
+  const [name, transposed, bias] = conventions.find(([weight]) => there(weight)) ?? [];
+  if (!name) return null;
+  if (!isTable(there(name))) throw new Error(`${name} has shape (${there(name).shape.join(", ")}), not (classes, features).`);
+  return { name, transposed, bias: there(bias) ? bias : null, why: "the layer's name in files of this kind" };
 }
 
 function npyHeader(bytes, damaged, label) {
@@ -138,36 +147,6 @@ async function inflate(blob, most, damaged) {
     throw damaged("its compressed content is damaged");
   }
   return all.subarray(0, place);
-}
-
-/** Which arrays could be the layer: [{name, shape, transposed, biases}], the likeliest first; an Error in one sentence when there is none. */
-export function candidates(arrays, fileName) {
-  const tables = arrays.filter(({ shape }) => shape.length === 2 && shape.every((n) => n > 0));
-  const found = tables.filter(({ floats }) => floats);
-  if (!found.length) {
-    const other = tables.map(({ name, dtype }) => `${name} (${dtype})`).slice(0, 4);
-    const why = other.length ? `its tables are no floats: ${other.join(", ")}; a proof about rounded weights would be about another layer` : "it has no table of classes x features";
-    throw new Error(`${fileName} has no layer that can be scanned: ${why}.`);
-  }
-  const rank = ({ name, shape }) => (FIRST.includes(name) ? FIRST.indexOf(name) - 100 : -Math.max(...shape) / 1e9);
-  const ordered = "lines" in arrays ? found : [...found].sort((p, q) => rank(p) - rank(q));
-  return ordered.map(({ name, shape, dtype, columns, bias }) => {
-    const transposed = columns ?? AS_COLUMNS.has(name);
-    return { name, shape, dtype, transposed, biases: biasesFor(arrays, name, bias), warning: shape[transposed ? 1 : 0] < shape[transposed ? 0 : 1] };
-  });
-}
-
-/** Vectors that fit as a bias: the sibling by name first. */
-function biasesFor(arrays, name, known) {
-  const sibling = [name.replace(/weight$/, "bias"), name.replace(/W$/, "b"), name.replace(/kernel$/, "bias")].filter((other) => other !== name);
-  if (known) sibling.push(known);
-  if (name === "lm_head.weight") sibling.push("final_logits_bias");
-  if (name === "cls.predictions.decoder.weight") sibling.push("cls.predictions.bias");
-  const flat = ({ shape }) => shape.length === 1 || (shape.length === 2 && shape[0] === 1);
-  const vectors = arrays.filter((one) => one.floats && flat(one));
-  const first = vectors.filter((one) => sibling.includes(one.name));
-  const rest = vectors.filter((one) => !sibling.includes(one.name));
-  return { likely: first[0]?.name ?? null, all: [...first, ...rest].map((one) => ({ name: one.name, length: one.shape.at(-1) })) };
 }
 
 /** The layer of a choice {weight, bias, transposed}: {W, b, classes, d, stored}, all numbers finite, within the caps of this page. */

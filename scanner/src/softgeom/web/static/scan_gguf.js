@@ -2,8 +2,8 @@
 
 const MOST_HEADER = 1e8; // bytes in which names, vocabulary and shapes must end
 const BLOCKS = { 0: ["F32", 1, 4], 1: ["F16", 1, 2], 2: ["Q4_0", 32, 18], 3: ["Q4_1", 32, 20], 6: ["Q5_0", 32, 22], 7: ["Q5_1", 32, 24], 8: ["Q8_0", 32, 34], 12: ["Q4_K", 256, 144], 13: ["Q5_K", 256, 176], 14: ["Q6_K", 256, 210], 30: ["BF16", 1, 2] }; // name, numbers and bytes of a block
-const FACT_BYTES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 8: 0, 9: 0, 10: 8, 11: 8, 12: 8 }; // of a fact; texts and lists say how long they are
-const [UINT32, TEXT, LIST] = [4, 8, 9];
+const FACTS = { 0: ["Uint8", 1], 1: ["Int8", 1], 2: ["Uint16", 2], 3: ["Int16", 2], 4: ["Uint32", 4], 5: ["Int32", 4], 6: ["Float32", 4], 7: ["Uint8", 1], 10: ["BigUint64", 8], 11: ["BigInt64", 8], 12: ["Float64", 8] }; // kinds and bytes of numbers
+const [TEXT, LIST] = [8, 9];
 
 export function halfToNumber(half) {
   const [exponent, fraction] = [(half >> 10) & 31, half & 1023];
@@ -86,12 +86,15 @@ export async function openGguf(file) {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(new Uint8Array(view.buffer, at - size, size));
   };
   const fact = (kind) => {
-    if (!(kind in FACT_BYTES)) throw new RangeError("no such kind");
     if (kind === TEXT) return text();
-    if (kind === UINT32) return short();
-    const [of, many] = kind === LIST ? [short(), whole()] : [kind, 1];
-    if (of === TEXT || of === LIST) return Array.from({ length: many }, () => fact(of));
-    return void (at += many * FACT_BYTES[of]);
+    if (kind === LIST) {
+      const [of, many] = [short(), whole()];
+      if (of === TEXT || of === LIST) return Array.from({ length: many }, () => fact(of));
+      return void (at += many * FACTS[of][1]);
+    }
+    const [type, size] = FACTS[kind];
+    at += size;
+    return Number(view[`get${type}`](at - size, true));
   };
   const [arrays, facts] = [[], {}];
   try {
@@ -106,6 +109,7 @@ export async function openGguf(file) {
   } catch {
     throw new Error(`${file.name} is not a whole GGUF file: fetch it again.`);
   }
+  if (facts["split.count"] > 1) throw new Error(`${file.name} is one of ${facts["split.count"]} parts of a model: merge them first (llama-gguf-split --merge).`);
   const step = facts["general.alignment"] ?? 32;
   const start = Math.ceil(at / step) * step;
   for (const array of arrays) {
@@ -116,5 +120,30 @@ export async function openGguf(file) {
     array.read = async () => dequantised(kind, new Uint8Array(await file.slice(start + offset, start + offset + size).arrayBuffer()));
   }
   const pieces = facts["tokenizer.ggml.tokens"];
-  return Object.assign(arrays, { names: facts["tokenizer.ggml.model"] === "gpt2" ? pieces?.map(decodePiece) : pieces });
+  const names = facts["tokenizer.ggml.model"] === "gpt2" ? pieces?.map(decodePiece) : pieces;
+  return Object.assign(arrays, { names, head: (table) => ggufHead(arrays, facts, table), behind: (table) => behindScores(facts, table) });
+}
+
+/** The output matrix, or the token embedding of an architecture that llama.cpp ties to it (checkpoints/gguf_file.py). */
+function ggufHead(arrays, facts, { embedders }) {
+  const kind = facts["general.architecture"];
+  const has = (name) => arrays.some((one) => one.name === name);
+  const adapter = facts["general.type"] === "adapter";
+  const pooled = facts[`${kind}.pooling_type`] || arrays.some(({ name }) => /^cls[._]/.test(name));
+  if (adapter || pooled || !kind || embedders.includes(kind))
+    return { why: `it is ${adapter ? "an adapter" : `a model of embeddings or ranks (${kind || "unnamed"})`}, which has no output layer over its vocabulary` };
+  const bias = has("output.bias") ? "output.bias" : null;
+  if (has("output.weight")) return { name: "output.weight", bias, why: "the output matrix of the file" };
+  if (has("token_embd.weight")) return { name: "token_embd.weight", bias, why: `the embedding, to which the output of ${kind} is tied` };
+  return { why: "it has neither output.weight nor token_embd.weight" };
+}
+
+/** What the header puts between the scores and the answer, in a sentence (softgeom/readout.py); "" for a plain softmax. */
+function behindScores(facts, { behind, defaults }) {
+  const kind = facts["general.architecture"];
+  const said = (key) => facts[`${kind}.${key}`] ?? defaults[kind]?.[key] ?? (key === "d_model" ? facts[`${kind}.embedding_length`] : undefined);
+  const parts = Object.entries(behind).filter(([key, families]) => ![undefined, 0, 1].includes(said(key)) && (!families || families.includes(kind)));
+  if (!parts.length) return "";
+  const told = parts.map(([key]) => `${key} is ${said(key)}`).join("; ");
+  return `Behind the layer, scores are scaled or capped: ${told}. Verdicts do not depend on it; probabilities would be those of a softmax of the scores, not of the model's output.`;
 }

@@ -1,4 +1,4 @@
-// A layer behind a final normalisation: x = shift + gain u with ‖u‖ <= sqrt(d), where LayerNorm takes the mean off u first (features/ellipsoid.py).
+// A layer behind a final normalisation: x = shift + gain u with ‖u‖ <= sqrt(d) and some for rounding, where LayerNorm takes the mean off u first (features/ellipsoid.py).
 //
 // The search runs over the ball of u, on rows gain w (centred) and biases b + w.shift. Those are rounded, so certificates of unargmaxability are about the rows as
 // they are stored, which the layer keeps as `stated`, and what rounding did to the others is in the margins of points (`roundingAt`).
@@ -23,6 +23,25 @@ export function makeNormLayer(W, b, classes, d, set) {
     if (set.centred) centre(row);
   }
   return Object.assign(makeScanLayer(rows, biases, classes, d, { kind: "ball", radius: set.radius }), { stated });
+}
+
+const ROUNDOFF = { bfloat16: 2 ** -8, float16: 2 ** -11, float32: 2 ** -24, float64: 2 ** -53 };
+
+/** The coarsest format that holds every number exactly. */
+function formatOf(values) {
+  if (!values.every((x) => Object.is(Math.fround(x), x))) return "float64";
+  const single = new Uint32Array(Float32Array.from(values).buffer);
+  if (single.every((bits) => !(bits & 0xffff))) return "bfloat16";
+  const half = (x) => Math.abs(x) <= 65504 && Number.isInteger(x / 2 ** Math.max(Math.floor(Math.log2(Math.abs(x) || 1)) - 10, -24));
+  return values.every(half) ? "float16" : "float32";
+}
+
+/** The radius that holds what a normalisation leaves when its numbers are rounded; the proof stands in features/ellipsoid.py (`rounded_radius`). */
+export function roundedRadius(gain, shift) {
+  const [d, rho] = [gain.length, ROUNDOFF[formatOf([...gain, ...shift])]];
+  const sigma = Math.min(rho, ROUNDOFF.float32);
+  const moved = Math.sqrt(gain.reduce((sum, g, k) => sum + (g ? (shift[k] / g) ** 2 : 0), 0));
+  return Math.sqrt(d) * (1 + (d + 8) * sigma) * (1 + rho) ** 3 + rho * moved;
 }
 
 function centre(v) {

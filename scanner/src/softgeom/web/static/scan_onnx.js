@@ -2,6 +2,7 @@
 
 const TYPES = { 1: "<f4", 10: "<f2", 11: "<f8", 16: "bf16" };
 const PRODUCTS = ["MatMul", "Gemm", "Conv"];
+const ONE_AXIS = 13; // the opset since which a softmax runs over one axis
 const MOST_BYTES = 5e8; // of a file, which is read whole
 
 /** [number, place behind it] of the varint at a place. */
@@ -56,14 +57,71 @@ function tensorOf(fields, name) {
   return { name, shape, dtype, floats: content?.length === numbers * width, read: async () => content };
 }
 
+/** How many axes an output has; 0 where the file does not say. */
+const axesOf = (fields) => [2, 1, 2].reduce((inner, key) => partsOf(inner[key]?.[0] ?? []), fields)[1]?.length ?? 0;
+
+/** A number among the options of a node. */
+function optionOf(set, name, otherwise = 0) {
+  const fields = set.find((one) => texts(one[1])[0] === name);
+  const float = fields?.[2]?.[0];
+  return float ? new DataView(float.buffer, float.byteOffset, 4).getFloat32(0, true) : (fields?.[3]?.[0] ?? otherwise);
+}
+
+/** The layer of a graph's scores: a product with a constant, at most a bias, at most a softmax, and nothing else up to the output. */
+function onnxHead(graph, { scores, states }) {
+  const called = graph.outputs.filter(({ name }) => new RegExp(scores, "i").test(name));
+  const kept = graph.outputs.filter(({ name }) => !new RegExp(states, "i").test(name));
+  const asked = called.length ? called : kept.length ? kept : graph.outputs;
+  const found = asked.map((output) => layerBehind(graph, output));
+  const open = found.filter(({ name }) => !name);
+  if (open.length || !found.length) return { why: open.map(({ why }) => why).join("; ") || "the graph has no output" };
+  const names = [...new Set(found.map(({ name }) => name))];
+  if (names.length > 1) return { why: "the graph has several heads, one an output", some: graph.arrays.filter(({ name }) => names.includes(name)) };
+  const same = found.every(({ bias }) => bias === found[0].bias);
+  return same ? found[0] : { why: "two outputs choose between the classes in two ways" };
+}
+
+/** Back from an output to its product: {name, bias, transposed, why}, or {why} with the first operation that this page does not follow. */
+function layerBehind({ arrays, nodes, opset }, output) {
+  const constant = (name) => arrays.find((one) => one.name === name);
+  let [name, softmax, bias] = [output.name, null, null];
+  for (let left = nodes.length; left; left--) {
+    const node = nodes.find(({ to }) => to.includes(name));
+    const refuse = (what) => ({ why: `output ${output.name}: ${node.kind} ${what}` });
+    if (!node) break;
+    const at = node.from.findIndex(constant);
+    if (node.kind === "Identity") name = node.from[0];
+    else if (["Softmax", "LogSoftmax"].includes(node.kind) && !softmax && !bias) [softmax, name] = [node, node.from[0]];
+    else if (node.kind === "Add" && at >= 0 && !bias) [bias, name] = [constant(node.from[at]), node.from[1 - at]];
+    else if (!PRODUCTS.includes(node.kind)) return refuse("is not followed on this page");
+    else {
+      const [conv, own, weight] = [node.kind === "Conv", node.from[2], constant(node.from[1])];
+      if (weight?.shape.length !== 2) return refuse("multiplies with no constant table on its right");
+      if (own && (bias || !constant(own))) return refuse("adds more than a constant bias");
+      for (const factor of ["alpha", "beta", "group"]) if (optionOf(node.set, factor, 1) !== 1) return refuse(`has the option ${factor}`);
+      const classes = weight.shape[weight.columns ? 1 : 0];
+      const added = bias ?? (own ? constant(own) : null);
+      const fits = added === null || (added.shape.at(-1) === classes && added.shape.every((n, k) => n === 1 || k === added.shape.length - 1));
+      if (!fits || (conv && bias)) return refuse(`is followed by an Add of shape (${added.shape.join(", ")})`);
+      const axes = node.kind === "Gemm" ? 2 : output.axes; // none of the operations changes their number
+      const axis = softmax && optionOf(softmax.set, "axis", opset < ONE_AXIS ? 1 : -1);
+      const along = axis === null || (conv ? axis === 1 && opset >= ONE_AXIS : axis === -1 || (axes > 0 && axis === axes - 1));
+      if (!along) return refuse(`is followed by a ${softmax.kind} along axis ${axis}, which may not be that of the classes`);
+      return { name: weight.name, bias: added?.name ?? null, transposed: weight.columns, why: `the last product with a constant before the output (${node.kind})` };
+    }
+  }
+  return { why: `output ${output.name} comes from no product with a constant` };
+}
+
 /** The arrays of a file as `openWeights` has them, the last product's first, `columns` where it is stored as features x classes, with its bias;
  * `lines` is the list of names that PP-OCR's files carry. */
 export async function openOnnx(file) {
   if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than this page reads whole: use softgeom scan.`);
-  let [model, nodes, constants] = [null, [], new Map()];
+  let [model, nodes, constants, outputs] = [null, [], new Map(), []];
   try {
     model = partsOf(new Uint8Array(await file.arrayBuffer()));
     const graph = partsOf(model[7][0]);
+    outputs = (graph[12] ?? []).map(partsOf).map((fields) => ({ name: texts(fields[1])[0], axes: axesOf(fields) }));
     nodes = (graph[1] ?? []).map(partsOf).map((fields) => ({ kind: texts(fields[4])[0], from: texts(fields[1]), to: texts(fields[2]), set: (fields[5] ?? []).map(partsOf) }));
     for (const fields of (graph[5] ?? []).map(partsOf)) constants.set(texts(fields[8])[0], fields);
     for (const { kind, to, set } of nodes) if (kind === "Constant" && set[0]?.[5]) constants.set(to[0], partsOf(set[0][5][0]));
@@ -76,13 +134,13 @@ export async function openOnnx(file) {
     const weight = PRODUCTS.includes(kind) && from.find((name) => constants.has(name));
     if (!weight) continue;
     const table = take(weight);
-    if (table.shape.length === 4 && table.shape[2] * table.shape[3] === 1) table.shape = table.shape.slice(0, 2);
-    const turned = kind === "Gemm" && set.some((one) => texts(one[1])[0] === "transB" && one[3]?.[0]);
+    const turned = kind === "Gemm" && optionOf(set, "transB");
     table.columns = kind !== "Conv" && !turned && weight === from[1];
     const added = kind === "MatMul" ? nodes.find((node) => node.kind === "Add" && node.from.includes(to[0]))?.from : from.slice(2);
-    table.bias = added?.find((name) => name !== weight && constants.has(name));
-    if (table.bias) take(table.bias);
+    table.added = added?.find((name) => name !== weight && constants.has(name));
+    if (table.added) take(table.added);
   }
   const said = (model[14] ?? []).map(partsOf).find((fields) => texts(fields[1])[0] === "character");
-  return Object.assign(arrays, { lines: said && texts(said[2])[0] });
+  const opset = (model[8] ?? []).map(partsOf).find((fields) => !texts(fields[1])[0])?.[2]?.[0] ?? 1;
+  return Object.assign(arrays, { lines: said && texts(said[2])[0], head: (table) => onnxHead({ arrays, nodes, outputs, opset }, table) });
 }

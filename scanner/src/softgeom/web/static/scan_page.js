@@ -4,6 +4,7 @@ import { embed, offer } from "./page.js";
 
 const ROWS = 50; // of the table at first; a button shows more
 const FIELDS = { upper: ["box", "ball"], lower: ["box"], gains: ["layernorm", "rmsnorm"], shifts: ["layernorm"] }; // of the form, with the sets that need them
+const NONE = " none"; // no array is called so
 const WORDS = {
   argmaxable: ["can win", "a point is stored at which each of them scores highest"],
   unargmaxable: ["can never win", "whatever the input, a weighted mean of others scores at least as high"],
@@ -11,10 +12,10 @@ const WORDS = {
   undecided: ["undecided", "this page found neither a winning input nor a proof; softgeom scan decides nearly all of them"],
 };
 
-/** Make the page alive; `code` is the worker's source, `example` an .npz file in base64 to try, and how it is called. */
-export function scanPage(code, example, called) {
+/** Make the page alive; `code` is the worker's source, `table` the names of heads (scan_page.py), `example` an .npz file in base64 to try, and how it is called. */
+export function scanPage(code, table, example, called) {
   const at = (id) => document.getElementById(id);
-  let [worker, file, shown, begun] = [null, null, null, 0];
+  let [worker, file, shown, vectors, begun] = [null, null, [], [], 0];
   const source = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
 
   const say = (text) => (at("said").textContent = text);
@@ -37,17 +38,19 @@ export function scanPage(code, example, called) {
     for (const id of ["choice", "working", "found"]) at(id).hidden = true;
     say(`Reading ${file.name}.`);
     fresh();
-    worker.postMessage({ ask: "open", file });
+    worker.postMessage({ ask: "open", file, table });
   }
 
   const heard = {
-    opened({ choices }) {
-      shown = choices;
-      fill(at("weight"), choices.map(({ name, shape }) => [name, `${name} (${shape.map((n) => n.toLocaleString("en")).join(" × ")})`]));
+    opened(head) {
+      [shown, vectors] = [head.choices, head.vectors];
+      const tables = shown.map(({ name, shape }) => [name, `${name} (${shape.map((n) => n.toLocaleString("en")).join(" × ")})`]);
+      fill(at("weight"), [...(head.chosen ? [] : [["", "choose the layer"]]), ...tables]);
+      at("weight").value = head.chosen ?? "";
       choose();
       at("choice").hidden = false;
-      say(`${file.name}: ${choices.length === 1 ? "one table that can be a layer" : `${choices.length} tables that can be a layer, the likeliest is chosen`}.`);
-      at("start").focus();
+      say(`${file.name}: ${head.said}. ${head.behind}`);
+      at(head.chosen ? "start" : "weight").focus();
     },
     progress({ stage, done, of }) {
       at("bar").max = of;
@@ -75,47 +78,50 @@ export function scanPage(code, example, called) {
   }
 
   function choose() {
-    const { shape, transposed, biases } = shown.find(({ name }) => name === at("weight").value);
-    at("transposed").checked = transposed;
-    fill(at("bias"), [["", "none"], ...biases.all.map(({ name, length }) => [name, `${name} (${length.toLocaleString("en")})`])]);
-    const classes = shape[transposed ? 1 : 0];
-    const likely = biases.all.find(({ name, length }) => name === biases.likely && length === classes);
-    at("bias").value = likely ? likely.name : "";
+    const chosen = shown.find(({ name }) => name === at("weight").value);
+    at("transposed").checked = chosen?.transposed ?? false;
+    const ask = chosen && !chosen.open ? [] : [["", "choose"]];
+    fill(at("bias"), [...ask, [NONE, "none"], ...vectors.map(({ name, length }) => [name, `${name} (${length.toLocaleString("en")})`])]);
+    at("bias").value = chosen?.bias ?? (ask.length ? "" : NONE);
     warn();
   }
 
-  /** Vectors of as many entries as there are features may be gain or shift of a normalisation, and are likeliest when a name says so. */
-  function offerNorms(vectors, features) {
+  /** Vectors of as many entries as there are features may be gain or shift of the last normalisation: which of them are, the visitor says. */
+  function offerNorms(features) {
     const fit = vectors.filter(({ length }) => length === features);
-    const normal = fit.filter(({ name }) => /norm|ln|gain|gamma|beta|shift/i.test(name));
-    const likely = { gain: normal.find(({ name }) => /weight|scale|gain|gamma|\bg\b/i.test(name)), shift: normal.find(({ name }) => /bias|shift|beta/i.test(name)) };
-    for (const [id, none] of [["gain", "all ones"], ["shift", "none"]]) {
-      fill(at(id), [["", none], ...fit.map(({ name }) => [name, name])]);
-      at(id).value = likely[id]?.name ?? "";
-    }
+    for (const [id, none] of [["gain", "all ones"], ["shift", "none"]]) fill(at(id), [["", "choose"], [NONE, none], ...fit.map(({ name }) => [name, name])]);
     askForSet();
+  }
+
+  /** What the visitor chose, null for none. */
+  function said(id, what) {
+    if (!at(id).value) throw new Error(`Choose ${what} first: the file does not say it.`);
+    return at(id).value === NONE ? null : at(id).value;
   }
 
   /** Only the fields that the chosen set has. */
   function askForSet() {
     const kind = at("set").value;
     for (const [id, kinds] of Object.entries(FIELDS)) at(id).hidden = !kinds.includes(kind);
-    if (kind === "rmsnorm") at("shift").value = "";
   }
 
   function warn() {
-    const { shape, biases } = shown.find(({ name }) => name === at("weight").value);
+    const chosen = shown.find(({ name }) => name === at("weight").value);
+    const shape = chosen?.shape ?? [];
     const [classes, features] = at("transposed").checked ? [...shape].reverse() : shape;
-    offerNorms(biases.all, features);
+    offerNorms(features);
+    at("shape").textContent = "";
+    if (!chosen) return;
     const odd = classes < features ? " More features than classes: is the table stored the other way round?" : "";
-    at("shape").textContent = `${classes.toLocaleString("en")} classes over ${features.toLocaleString("en")} features.${odd}`;
+    const open = chosen.open && ` Its bias is not certain: ${chosen.open}.`;
+    at("shape").textContent = `${classes.toLocaleString("en")} classes over ${features.toLocaleString("en")} features.${odd}${open}`;
   }
 
   function featureSet() {
     const kind = at("set").value;
     if (kind === "unbounded") return { kind };
     if (kind === "layernorm" || kind === "rmsnorm")
-      return { kind: "norm", centred: kind === "layernorm", gain: at("gain").value || null, shift: at("shift").value || null };
+      return { kind: "norm", centred: kind === "layernorm", gain: said("gain", "the normalisation's gain"), shift: kind === "layernorm" ? said("shift", "its shift") : null };
     const ball = kind === "ball";
     const bound = Number(at("bound").value);
     if (!(bound > 0) || !Number.isFinite(bound)) throw new Error("The bound must be a positive number.");
@@ -128,6 +134,7 @@ export function scanPage(code, example, called) {
   function start(event) {
     event.preventDefault();
     try {
+      const choice = { weight: said("weight", "the layer"), bias: said("bias", "the bias"), transposed: at("transposed").checked };
       const set = featureSet();
       complain("");
       begun = performance.now();
@@ -137,7 +144,6 @@ export function scanPage(code, example, called) {
       at("found").hidden = true;
       at("working").hidden = false;
       at("cancel").focus();
-      const choice = { weight: at("weight").value, bias: at("bias").value || null, transposed: at("transposed").checked };
       worker.postMessage({ ask: "scan", choice, set, labels: at("labels").files[0] ?? null, blank: at("blank").value, file: file.name });
     } catch (error) {
       complain(error.message);
@@ -149,7 +155,7 @@ export function scanPage(code, example, called) {
     say("Cancelled.");
   }
 
-  function show({ counts, lost, classes, features, seconds, wall, named }) {
+  function show({ counts, lost, classes, features, seconds, wall, named, behind }) {
     const never = counts.unargmaxable + counts.tied;
     const numbers = (n) => n.toLocaleString("en");
     at("headline").textContent = never
@@ -162,7 +168,7 @@ export function scanPage(code, example, called) {
         return item;
       }),
     );
-    at("took").textContent = `${numbers(classes)} classes over ${numbers(features)} features in ${seconds.toFixed(1)} s.`;
+    at("took").textContent = `${numbers(classes)} classes over ${numbers(features)} features in ${seconds.toFixed(1)} s. ${behind}`;
     draw(wall);
     at("list").hidden = !lost.length;
     at("filter").value = "";

@@ -1,22 +1,26 @@
 // The worker of the page that scans: it reads, searches, proves and writes, and tells the page how far it is. Nothing leaves it but messages.
 
 import { scanLayer } from "./scan_decide.js";
-import { candidates, openWeights, parseLabels, readLayer, readVector, storedTokens } from "./scan_files.js";
+import { openWeights, parseLabels, readLayer, readVector, storedTokens } from "./scan_files.js";
+import { headOf } from "./scan_heads.js";
 import { makeScanLayer } from "./scan_layer.js";
-import { makeNormLayer } from "./scan_norm.js";
+import { makeNormLayer, roundedRadius } from "./scan_norm.js";
 import { layerOf, proofsOf } from "./scan_proofs.js";
 
 const NAMED = 6; // captors of a class that the table lists
 const BREATH = 100; // milliseconds between two words of progress
 
 let arrays = null;
+let behind = ""; // what stands between the scores and the model's answer
 let last = null; // what the folder is made of
 
 /** What the page may ask; each answer is one message. */
 export const answers = {
-  async open({ file }) {
+  async open({ file, table }) {
     arrays = await openWeights(file);
-    return { kind: "opened", file: file.name, choices: candidates(arrays, file.name) };
+    const head = headOf(arrays, file.name, table);
+    behind = head.behind;
+    return { kind: "opened", file: file.name, ...head };
   },
 
   async scan({ choice, set: asked, labels, blank, file }) {
@@ -29,7 +33,7 @@ export const answers = {
     const findings = run(scanLayer(layer));
     const seconds = (performance.now() - begun) / 1000;
     last = { layer, findings, stored: read.stored, set, tokens };
-    return { kind: "scanned", seconds, ...summaryOf(layer, findings, tokens) };
+    return { kind: "scanned", seconds, behind, ...summaryOf(layer, findings, tokens, !behind) };
   },
 
   async proofs() {
@@ -45,7 +49,7 @@ export const answers = {
 /** What leaves a normalisation of d features whose gain and shift are arrays of the file, or ones and zeros where none is named. */
 async function ellipsoid({ centred, gain, shift }, d) {
   const [g, c] = [gain ? await readVector(arrays, gain, d) : new Float64Array(d).fill(1), shift ? await readVector(arrays, shift, d) : new Float64Array(d)];
-  return { kind: "ellipsoid", gain: g, shift: c, radius: Math.sqrt(d), centred };
+  return { kind: "ellipsoid", gain: g, shift: c, radius: roundedRadius(g, c), centred };
 }
 
 function run(steps) {
@@ -61,14 +65,15 @@ function run(steps) {
   }
 }
 
-/** Counts, a row of the table for each class that does not win, and every class by its name and whether it is lost. */
-export function summaryOf(layer, findings, tokens) {
+/** Counts, a row of the table for each class that does not win, and every class by its name and whether it is lost; ceilings where the model's
+ * answer is a plain softmax of the scores. */
+export function summaryOf(layer, findings, tokens, plain = true) {
   const name = (t) => (tokens ? tokens[t] : String(t));
   const counts = { argmaxable: 0, unargmaxable: 0, tied: 0, undecided: 0 };
   for (const { verdict } of findings) counts[verdict]++;
   const lost = findings
     .filter(({ verdict }) => verdict !== "argmaxable")
-    .map((one) => ({ t: one.t, token: name(one.t), verdict: one.verdict, margin: one.margin, ceiling: ceilingOf(one), captors: captorsOf(one, name), of: one.rivals?.length ?? 0 }));
+    .map((one) => ({ t: one.t, token: name(one.t), verdict: one.verdict, margin: one.margin, ceiling: plain ? ceilingOf(one) : null, captors: captorsOf(one, name), of: one.rivals?.length ?? 0 }));
   return { counts, lost, classes: layer.classes, features: layer.d, named: tokens !== null, wall: findings.map(({ t, verdict }) => [name(t), verdict !== "argmaxable"]) };
 }
 
