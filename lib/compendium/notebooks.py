@@ -41,9 +41,11 @@ def calls(
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
             if name in names:
-                first = node.args[0].value if node.args and _is_text(node.args[0]) else None
+                first = _text(node.args[0]) if node.args else None
                 yield name, first, {keyword.arg: keyword.value for keyword in node.keywords}
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _text(node: ast.AST) -> str | None:
+    """The text that a literal holds; None for anything else."""
+    held = node.value if isinstance(node, ast.Constant) else None
+    return held if isinstance(held, str) else None

@@ -39,7 +39,7 @@ def with_results(cells: list[dict[str, Any]], run: NotebookRun) -> list[dict[str
         for kind, key, _ in notebooks.calls(ast.parse(code), *_MAKES):
             if (text := shown.pop((kind, key), None)) is not None:
                 result.append(_markdown(f"{kind}-{key}", text))
-    return result + [_markdown("-".join(made), text) for made, text in shown.items()]
+    return result + [_markdown(f"{kind}-{key}", text) for (kind, key), text in shown.items()]
 
 
 def results(run: NotebookRun) -> dict[tuple[str, str | None], str]:

@@ -221,7 +221,7 @@ def ties(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float | None =
     return namespace(Z).swapaxes(_tied(Z, A, keys, key_counts, tol), -1, -2)
 
 
-def _tied(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float) -> Array:
+def _tied(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float | None) -> Array:
     """`ties` transposed, (..., m, n): along contiguous memory, three times faster."""
     xp = namespace(Z)
     # powers of two change no comparison of one token's scores, and no product leaves the range

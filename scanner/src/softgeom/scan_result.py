@@ -157,7 +157,7 @@ class Scan:
         return verdict_table(self.layer, self.features, self.findings, self._parts)
 
     @property
-    def _parts(self) -> list[tuple[FeatureSet, list[Finding]]]:
+    def _parts(self) -> list[tuple[FeatureSet, Sequence[Finding]]]:
         return [(part.features, part.findings) for part in self.wider]
 
     @property

@@ -77,7 +77,7 @@ def _proven(
     for where in (None, *places):
         tried = [f for f in lost if f.index not in proven]
         if where is not None and tried:
-            tried = scan(layer, [f.index for f in tried], features=where, **work).findings
+            tried = [*scan(layer, [f.index for f in tried], features=where, **work).findings]
             if isinstance(features, Unbounded):  # who wins in a part of it is not lost in it
                 free = {f.index for f in tried if isinstance(f.evidence, Witness)}
                 lost = [f for f in lost if f.index not in free]

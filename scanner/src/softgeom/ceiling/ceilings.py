@@ -150,7 +150,9 @@ class Ceilings:
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Ceilings:
         """Read what ``save`` wrote, and verify it; ValueError if damaged, or of another layer."""
         features, odds, readout = load_odds(path, layer)
-        found = cls(layer, features, *vars(odds).values(), readout)
+        found = cls(
+            layer, features, odds.classes, odds.points, odds.at, odds.ceiling, odds.reached, readout
+        )
         found.verify()
         return found
 

@@ -552,7 +552,7 @@ def _reading(path: str | Path) -> Iterator[None]:
             f"{path} belongs to another layer: its fingerprint differs from this one's."
         ) from None
     except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, OSError) as error:
-        reason = error
+        reason: Exception = error
     except (AttributeError, RuntimeError, MemoryError) as error:  # of a header's strange JSON
         reason = error
     else:

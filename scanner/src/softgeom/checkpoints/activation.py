@@ -157,7 +157,9 @@ def _keeps_rows(graph: OnnxGraph, node: Any) -> bool:
         case "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze":
             # numbers lie row by row: rows of the same length are the same rows
             before, after = graph.shape(node.input[0]), graph.shape(node.output[0])
-            return bool(before and after) and before[-1] == after[-1] != 1 and bool(after[-1])
+            if not before or not after:
+                return False
+            return before[-1] == after[-1] != 1 and bool(after[-1])
         case "Gather":
             options = attributes(node)
             axis = options["axis"].i if "axis" in options else 0
@@ -322,8 +324,9 @@ def _averaged(graph: OnnxGraph, value: str) -> str | None:
     kept = "keepdims" not in options or options["keepdims"].i == 1
     computed = len(node.input) > 1 and not graph.is_constant(node.input[1])
     axes = None if computed else axes_of(graph, node)
-    last = kept and axes is not None and len(axes) == 1
-    if not last or not _is_last(graph, node.input[0], axes[0], otherwise=False):
+    if not kept or axes is None or len(axes) != 1:
+        return None
+    if not _is_last(graph, node.input[0], axes[0], otherwise=False):
         return None
     return str(node.input[0])
 

@@ -73,7 +73,7 @@ def choose(
         head, why = _certain(store, config)
         weight = head.name
     chosen, transposed, reason = bias_of(store, weight, bias, without_bias, given)
-    rows, columns = matrix_shape(store, weight)
+    rows, columns = matrix_shape(store, weight) or (0, 0)
     if not transposed and given and rows < columns:
         reason = (
             *reason,

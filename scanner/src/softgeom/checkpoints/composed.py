@@ -39,12 +39,13 @@ class Composed:
                 stem = name.removesuffix(first)
                 if stem != name and stem + second in present:
                     self._add(f"{stem}.weight", (name, stem + second), how)
-            if (found := _DENSE.match(name)) and (first := _mobilebert(present, found[1] or "")):
-                shapes = store.shape(first), store.shape(name)
+            found = _DENSE.match(name)
+            if found and (embedding := _mobilebert(present, found[1] or "")):
+                shapes = store.shape(embedding), store.shape(name)
                 if shapes[0][0] == shapes[1][1]:
                     shape = (shapes[0][0], shapes[0][1] + shapes[1][0])
                     whole = f"{found[1] or ''}cls.predictions.decoder.weight"
-                    self._made[whole] = ((first, name), shape, _beside)
+                    self._made[whole] = ((embedding, name), shape, _beside)
         parts = {part for made, _, _ in self._made.values() for part in made}
         kept = [name for name in names if name not in parts or name in self._made]
         self._names = [*kept, *(name for name in self._made if name not in present)]

@@ -231,7 +231,8 @@ def _load(
             "with it: the verdicts are about nearest rows, not about outputs"
         )
     tensors = {"weight": choice.weight} | ({"bias": choice.bias} if choice.bias else {})
-    ellipsoid, norm = found.features, {}
+    norm: dict[str, str] = {}
+    ellipsoid = found.features
     if ellipsoid is None and called(canonical(choice.weight), _BEHIND_A_NORM):
         ellipsoid, norm = _norm(opened, layer.dimension)
     return Head(

@@ -89,15 +89,16 @@ def _target(step: Step) -> list[int | None]:
     if step.node.op_type == "Flatten":
         start = step.option("axis", 1)
         inner = None if shape is None else shape[start:]
-        return [None, None if inner is None or None in inner else int(np.prod(inner))]
+        sizes_known = inner is not None and None not in inner
+        return [None, int(np.prod([n or 0 for n in inner or ()])) if sizes_known else None]
     given = step.constant(1)
     if not given:
         raise step.refuse("gives a shape that is not known")
     sizes: list[int | None] = [n if n > 0 else None for n in given]
     # 0 stands for the old size; a last -1 is what is then left
-    same = len(given) == step.graph.rank(step.read) and shape is not None
-    if same and all(n == 0 or n == old for n, old in zip(given[:-1], shape[:-1], strict=True)):
-        sizes[-1] = shape[-1]
+    if shape is not None and len(given) == len(shape):
+        if all(n == 0 or n == old for n, old in zip(given[:-1], shape[:-1], strict=True)):
+            sizes[-1] = shape[-1]
     return sizes
 
 

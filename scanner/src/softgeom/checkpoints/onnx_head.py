@@ -377,7 +377,8 @@ def _head(graph: OnnxGraph, node: Any, after: Scores) -> OnnxHead:
 def _fits(graph: OnnxGraph, node: Any, left: bool, step: Activation, W: np.ndarray) -> bool:
     """Whether the features are the last axis of what the product reads, one a gain."""
     turned = Step(graph, node).option("transA", 0)
-    return not (left or turned or node.op_type == "Conv") and step.gain.shape == W.shape[1:]
+    one_a_gain = step.gain is not None and step.gain.shape == W.shape[1:]
+    return one_a_gain and not (left or turned or node.op_type == "Conv")
 
 
 def _real(graph: OnnxGraph, node: Any, codes: np.ndarray) -> np.ndarray:

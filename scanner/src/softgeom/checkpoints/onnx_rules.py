@@ -115,10 +115,8 @@ def _reciprocal(s: Scores, step: Step) -> Scores:
 
 
 def _coded(s: Scores, step: Step) -> Scores:
-    if any(
-        step.graph.shape(name) is None or np.prod(step.graph.shape(name)) != 1
-        for name in step.others
-    ):
+    shapes = map(step.graph.shape, step.others)
+    if any(shape is None or any(size != 1 for size in shape) for shape in shapes):
         raise step.refuse("has another scale for each class")
     return s
 
@@ -197,13 +195,13 @@ def _scaled_by(s: Scores, step: Step, name: str, divides: bool) -> Scores:
         if rounds or twice or v.dtype == float:
             raise step.refuse("has a factor for each class whose products float64 would round")
         return s.times(1 / v if divides else v)
-    v = float(v.reshape(()))
-    if v == 0 or not np.isfinite(v):
-        raise step.refuse(f"has the factor {v:g}")
-    if v < 0:
-        s, v = _negated(s, step), -v
+    factor = float(v.reshape(()))
+    if factor == 0 or not np.isfinite(factor):
+        raise step.refuse(f"has the factor {factor:g}")
+    if factor < 0:
+        s, factor = _negated(s, step), -factor
     if s.form in ("linear", "tanh"):
-        return replace(s, div=s.div * v) if divides else replace(s, mul=s.mul * v)
+        return replace(s, div=s.div * factor) if divides else replace(s, mul=s.mul * factor)
     if s.form == "exp" and not s.decided:
         return replace(s, moved=True)
     return s if v == 1 else _shaped(s, step)

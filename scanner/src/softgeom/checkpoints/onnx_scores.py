@@ -41,7 +41,7 @@ class Scores:
     """
 
     rows: np.ndarray
-    axis: int | None
+    axis: Any  # int | None; most steps know that it is there
     a: np.ndarray | None = None
     b: np.ndarray | None = None
     mul: float = 1.0
@@ -100,8 +100,9 @@ class Scores:
         if self.form in ("tanh", "capped"):
             return Readout(scale=self.inner * scale, soft_cap=scale)
         if self.form == "sigmoid":
-            rule = "argmax" if self.decided else "threshold"
-            return Readout(rule, scale=scale, probability="sigmoid")
+            return Readout(
+                "argmax" if self.decided else "threshold", scale=scale, probability="sigmoid"
+            )
         if self.form == "linear" and not self.stretched:
             return Readout(scale=scale)
         if self.form == "exp" and self.decided:

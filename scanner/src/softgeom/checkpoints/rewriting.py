@@ -65,7 +65,8 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
     if any(options[name].f != 1 for name in ("alpha", "beta") if name in options):
         raise ValueError(f"{source}: the last product is scaled; write .safetensors instead.")
     bias, holder, place = _bias(graph, product)
-    if bias is not None and not np.array_equal(graph.constant(bias).reshape(-1), np.ravel(added)):
+    own = np.zeros(0) if added is None else np.ravel(added)
+    if bias is not None and not np.array_equal(graph.constant(bias).reshape(-1), own):
         raise ValueError(
             f"{source}: the graph adds more to its scores than a bias; write .safetensors."
         )

@@ -57,9 +57,10 @@ def open_tflite(path: Path) -> Opened:
 
 
 def _show(store: TfliteStore, asked: Asked) -> Shown:
-    if asked.weight is not None and (used := store.product_of(asked.weight)) is None:
+    used = store.head() if asked.weight is None else store.product_of(asked.weight)
+    if used is None:
         return shown(store, asked)
-    weight, bias, activation, why, readout = store.head() if asked.weight is None else used
+    weight, bias, activation, why, readout = used
     bias = None if asked.without_bias else asked.bias or bias
     # the graph shows that there is none: no name is taken for one
     choice = choose(store, {}, weight, bias, without_bias=bias is None)

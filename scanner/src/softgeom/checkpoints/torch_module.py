@@ -84,10 +84,8 @@ def unwrapped_module(model: Any) -> Any:
 
 def configuration(module: Any) -> Mapping[str, Any]:
     """The configuration of a module of Transformers, as its config.json has it; else nothing."""
-    config = getattr(module, "config", None)
-    if not callable(getattr(config, "to_dict", None)):
-        return {}
-    written = config.to_dict()
+    to_dict = getattr(getattr(module, "config", None), "to_dict", None)
+    written = to_dict() if callable(to_dict) else {}
     return written if isinstance(written, dict) else {}
 
 

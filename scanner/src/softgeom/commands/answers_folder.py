@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,8 @@ def verify_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:
     found.verify()
     if (path := path.with_name(LAYER)).exists():
         try:
-            same = fingerprint(SoftmaxLayer(**container.read(path)[1])) == fingerprint(found.layer)
+            arrays: dict[str, Any] = container.read(path)[1]
+            same = fingerprint(SoftmaxLayer(**arrays)) == fingerprint(found.layer)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path} is not a layer ({str(error)[:80]}).") from None
         if not same:

@@ -92,7 +92,7 @@ class Device:
         return found[:, :-1], found[:, -1]
 
     def _put(self, array: Array) -> Any:
-        return self.torch.from_numpy(np.require(array, requirements="CW")).to(self.place)
+        return self.torch.from_numpy(np.require(array, requirements=["C", "W"])).to(self.place)
 
     def _get(self, tensor: Any) -> Array:
         """Waits for the device: once a look, once a climb."""
