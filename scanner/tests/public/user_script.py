@@ -7,7 +7,8 @@ import softgeom as sg
 
 W: list[list[float]] = [[1, 0], [-1, 1], [-1, -1], [0, 0]]
 frame = pd.DataFrame(W, index=["north", "east", "west", "middle"])
-found: sg.Scan = sg.scan(frame, features="ball", bound=10, n_jobs=1)
+found = sg.scan(frame, features="ball", bound=10, n_jobs=1)
+assert isinstance(found, sg.Scan)  # a model that decides each label by itself gives Answers
 lost: list[int] = [t for t in found if found[t].verdict == "unargmaxable"]
 margin: float = found["middle"].margin
 part: sg.Scan = found[:2]

@@ -72,9 +72,10 @@ def _reshaped(s: Scores, step: Step) -> Scores:
         if size is None:
             break
         behind *= size
-    if s.axis == -1 and None not in target[-1:] and len(s.rows) % target[-1] == 0:
+    group = target[-1] if target else None
+    if s.axis == -1 and group and len(s.rows) % group == 0:
         raise step.refuse(
-            f"arranges the {len(s.rows)} scores in groups of {target[-1]}: each group is a "
+            f"arranges the {len(s.rows)} scores in groups of {group}: each group is a "
             "choice of its own, and classes of two groups are not rivals"
         )
     raise step.refuse(f"to {_shown(target)} leaves the classes no axis of their own")
@@ -96,9 +97,10 @@ def _target(step: Step) -> list[int | None]:
         raise step.refuse("gives a shape that is not known")
     sizes: list[int | None] = [n if n > 0 else None for n in given]
     # 0 stands for the old size; a last -1 is what is then left
-    if shape is not None and len(given) == len(shape):
-        if all(n == 0 or n == old for n, old in zip(given[:-1], shape[:-1], strict=True)):
-            sizes[-1] = shape[-1]
+    if shape is None or len(given) != len(shape):
+        return sizes
+    if all(n == 0 or n == old for n, old in zip(given[:-1], shape[:-1], strict=True)):
+        sizes[-1] = shape[-1]
     return sizes
 
 

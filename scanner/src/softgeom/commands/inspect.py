@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 from softgeom.checkpoints import load_head
 from softgeom.checkpoints.choosing import candidates
@@ -36,12 +37,12 @@ def run(options: argparse.Namespace) -> int:
     # a pipe has no end
     found = candidates(open_model(model).store) if place.is_file() or place.is_dir() else []
     if options.json:
-        chosen = None
+        chosen: dict[str, Any] | None = None
         if head is not None:
             size = list(head.layer.W.shape)
             chosen = {"tensors": head.names, "shape": size, "notes": list(head.notes)}
             chosen |= {"readout": head.readout.to_json(), "behind": head.behind}
-        listed = [
+        listed: list[dict[str, Any]] = [
             {"weight": each.name, "shape": [each.classes, each.features], "bias": each.bias}
             for each in found
         ]
