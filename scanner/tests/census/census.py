@@ -1,13 +1,15 @@
 """Every model class of Transformers that builds small from a configuration, saved to a folder and
 read back: is the layer that `sg.load` takes the one that the model ends with?
 
-`python tests/census/census.py [NAME ...]` writes results/bench/census.csv, a row for each class:
-right, refused, wrong, or does not build. Rows that are there are kept (`--anew` asks all again). No
-network: weights are random. The exit code is 1 if any row is wrong.
+`python scanner/tests/census/census.py [NAME ...]` writes results/bench/census.csv, a row for each
+class: right, refused, wrong, or does not build; and scanner/docs/models.md.
+Rows that are there are kept (`--anew` asks all again). No network: weights are random. The exit
+code is 1 if any row is wrong.
 
 The second route is the model itself: its output embeddings, or the one layer that has as many
 outputs as labels; where there are several, a forward pass is watched for the layer whose output is
-the model's logits.
+the model's logits. The model in memory must be read as its folder is. Where a normalisation is
+claimed, what the model feeds its layer must lie on the surface that the normalisation gives.
 """
 
 from __future__ import annotations
@@ -33,15 +35,22 @@ PAGE = """# Which models are supported
 
 `softgeom` reads the layer that a model ends with from its folder. For each class of Transformers
 that builds small from its configuration, this layer was compared with the model's own
-([every class](../results/bench/census.csv), made by `python tests/census/census.py`).
+([every class](../../results/bench/census.csv), made by
+`python scanner/tests/census/census.py`). The model in memory was compared too, and so was the
+normalisation that feeds the layer, where one is claimed.
 
 | kind | right | refused | wrong | does not build small |
 | --- | --- | --- | --- | --- |
 {table}
 A refusal lists the matrices that `--weight NAME` can choose. Refused are:
 
-{refused}"""
-COLUMNS = ("class", "kind", "status", "tensor", "bias", "seen by", "said")
+{refused}
+These do not build from a small configuration:
+
+| class | why |
+| --- | --- |
+{unbuilt}"""
+COLUMNS = ("class", "kind", "status", "in memory", "tensor", "bias", "norm", "seen by", "said")
 KINDS = {
     "causal LM": "CAUSAL_LM",
     "masked LM": "MASKED_LM",
@@ -60,7 +69,8 @@ LABELS, WORDS, SECONDS, LARGEST = 7, 211, 90, 10**8
 # one number for each size that configurations name; a class that refuses them keeps its own
 SMALL: dict[str, Any] = {
     "vocab_size": WORDS, "decoder_vocab_size": WORDS, "src_vocab_size": WORDS,
-    "tgt_vocab_size": WORDS, "encoder_vocab_size": WORDS, "hidden_size": 32, "d_model": 32,
+    "tgt_vocab_size": WORDS, "encoder_vocab_size": WORDS, "entity_vocab_size": WORDS,
+    "hidden_size": 32, "d_model": 32,
     "n_embd": 32, "dim": 32, "embedding_size": 32, "emb_dim": 32, "num_hidden_layers": 2,
     "num_layers": 2, "n_layer": 2, "n_layers": 2, "encoder_layers": 2, "decoder_layers": 2,
     "num_decoder_layers": 2, "num_attention_heads": 4, "num_heads": 4, "n_head": 4, "n_heads": 4,
@@ -68,6 +78,12 @@ SMALL: dict[str, Any] = {
     "intermediate_size": 48, "d_ff": 48, "ffn_dim": 48, "encoder_ffn_dim": 48,
     "decoder_ffn_dim": 48, "n_inner": 48, "hidden_dim": 48, "moe_intermediate_size": 16,
     "num_local_experts": 2, "num_experts": 2, "n_routed_experts": 2, "head_dim": 8, "d_kv": 8,
+    "num_experts_per_tok": 2, "moe_k": 2, "n_group": 1, "topk_group": 1, "rotary_dim": 8,
+}  # fmt: skip
+# what some classes need and their configuration leaves open
+UNSAID: dict[str, Any] = {
+    "vocab_size": WORDS, "num_key_value_heads": 2, "pad_token_id": 0, "mask_token_id": 0,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 1e4},
 }  # fmt: skip
 TOKENS = ("pad", "bos", "eos", "decoder_start", "sep", "cls", "mask", "unk")
 
@@ -91,16 +107,17 @@ def build(family: str, name: str) -> Any:
     import transformers
     from transformers.initialization import no_init_weights
 
-    reason: Exception | None = None
+    kind, reason = getattr(transformers, name), None
+    heads = {key: size for key, size in SMALL.items() if key != "head_dim"}
     fewer = {key: size for key, size in SMALL.items() if "layer" in key or "vocab" in key}
-    for sizes in (SMALL, fewer, {}):
+    for sizes in (SMALL, heads, fewer, {}):
         try:
             with no_init_weights():
-                model = getattr(transformers, name)(_configured(family, sizes)).eval()
+                model = kind(_configured(family, kind, sizes)).eval()
             if sum(tensor.numel() for tensor in model.parameters()) > LARGEST:
-                raise RuntimeError("does not build small")
+                raise RuntimeError(f"more than {LARGEST:,} numbers")
         except Exception as error:  # a size that does not fit another: the next try has fewer
-            reason = error
+            reason = reason or error
             continue
         # constants of an initialisation would hide a mix-up
         generator = torch.Generator().manual_seed(0)
@@ -110,19 +127,27 @@ def build(family: str, name: str) -> Any:
                     tensor.copy_(torch.randn(tensor.shape, generator=generator) * 0.3)
         model.tie_weights()
         return model
-    raise RuntimeError(f"does not build: {reason}")
+    raise RuntimeError(_first_line(reason))
 
 
-def _configured(family: str, sizes: dict[str, Any]) -> Any:
+def _first_line(error: Exception) -> str:
+    """An error in short: Transformers leaves the first lines of some of its own empty."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2])[:120] if lines else type(error).__name__
+
+
+def _configured(family: str, kind: Any, sizes: dict[str, Any]) -> Any:
     from transformers import AutoConfig
 
-    plain = AutoConfig.for_model(family)
+    # a part of a larger model has a configuration of its own
+    plain = (kind.config_class or type(AutoConfig.for_model(family)))()
     asked = _shrunk(plain, sizes)
     for name, part in vars(plain).items():
         if hasattr(part, "to_dict") and hasattr(part, "model_type"):
             asked[name] = {"model_type": part.model_type, **_shrunk(part, sizes)}
     config = type(plain)(**asked)
     config.num_labels = LABELS
+    config.use_cache = False
     if getattr(config, "problem_type", None) is None:
         config.problem_type = "single_label_classification"
     return config
@@ -130,27 +155,29 @@ def _configured(family: str, sizes: dict[str, Any]) -> Any:
 
 def _shrunk(config: Any, sizes: dict[str, Any]) -> dict[str, Any]:
     """The sizes that a configuration has, and tokens that the small vocabulary has."""
-    small = {key: size for key, size in sizes.items() if type(getattr(config, key, None)) is int}
+    own = [key for key in sizes if not isinstance(getattr(type(config), key, None), property)]
+    small = {key: sizes[key] for key in own if type(getattr(config, key, None)) is int}
+    small |= {key: size for key, size in UNSAID.items() if getattr(config, key, 0) is None}
     tokens = (f"{token}_token_id" for token in TOKENS)
     return small | {key: 0 for key in tokens if isinstance(getattr(config, key, None), int)}
 
 
-def truth(model: Any) -> tuple[np.ndarray, np.ndarray | None, str]:
-    """W, b and how they were found: as the model says, else by what it does."""
+def truth(model: Any) -> tuple[Any, str]:
+    """The layer and how it was found: as the model says, else by what it does."""
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     if getattr(head, "out_features", None) is not None:  # an embedding is only tied, if at all
-        return *_numbers(head), "output embeddings"
+        return head, "output embeddings"
     outputs = (
         getattr(part, "out_features", getattr(part, "out_channels", None))
         for part in model.modules()
     )
     last = [part for part, n in zip(model.modules(), outputs, strict=True) if n == LABELS]
     if len(last) == 1:
-        return *_numbers(last[0]), "number of labels"
+        return last[0], "number of labels"
     watched = _watched(model)
     if watched is None:
-        raise RuntimeError(f"does not build: {len(last)} layers may be its head")
-    return *_numbers(watched), "forward pass"
+        raise RuntimeError(f"{len(last)} layers may be its head")
+    return watched, "forward pass"
 
 
 def _watched(model: Any) -> Any:
@@ -176,6 +203,42 @@ def _watched(model: Any) -> Any:
         for hook in hooks:
             hook.remove()
     return None
+
+
+def _fed(model: Any, layer: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """What the model feeds its layer (n, d) for one of the inputs, and its scores; or None."""
+    import torch
+
+    fed: list[Any] = []
+    hook = layer.register_forward_pre_hook(lambda _, given: fed.append(given[0].detach()))
+    try:
+        for given in _inputs(model):
+            try:
+                with torch.no_grad():
+                    scores = getattr(model(**given), "logits", torch.empty(0, 0))
+            except Exception:  # not an input of this model
+                continue
+            if fed:
+                x, y = (each.double().flatten(0, -2).numpy() for each in (fed[-1], scores))
+                return x, y
+    finally:
+        hook.remove()
+    return None
+
+
+def _gives(x: np.ndarray, scores: np.ndarray, W: np.ndarray, b: np.ndarray) -> bool:
+    """Whether W x + b are the model's scores: some models add a bias outside of their layer."""
+    made = x @ W.T + b
+    return made.shape == scores.shape and np.allclose(made, scores, atol=1e-3)
+
+
+def _on_surface(x: np.ndarray, features: sg.Ellipsoid) -> bool:
+    """Whether features lie where every output of a normalisation does."""
+    u = (x - features.bias) / features.gain
+    flat = np.allclose(u.mean(axis=1), 0, atol=1e-3)
+    return flat == features.centred and np.allclose(
+        np.linalg.norm(u, axis=1), features.radius, rtol=0.02
+    )
 
 
 def _same(out: Any, logits: Any) -> bool:
@@ -223,17 +286,37 @@ def row(kind: str, family: str, name: str) -> dict[str, str]:
                 head = sg.load(folder)
             except ValueError as error:
                 return told | {"status": "refused", "said": str(error).replace(folder, "FOLDER")}
-            W, b, seen = truth(model)
+            layer, seen = truth(model)
+            W, b = _numbers(layer)
     except Exception as error:
-        return told | {"said": f"{type(error).__name__}: {error}".split("\n")[0][:200]}
+        return told | {"said": _first_line(error)}
     told |= {"tensor": head.names["weight"], "bias": head.names.get("bias", ""), "seen by": seen}
     ours, bias = head.layer.W, head.layer.b
     if ours.shape != W.shape or not np.allclose(ours, W, atol=1e-6):
         return told | {"status": "wrong", "said": f"{ours.shape} in place of {W.shape}"}
-    zero = np.zeros(len(W))
-    if not np.allclose(zero if bias is None else bias, zero if b is None else b, atol=1e-6):
+    fed = _fed(model, layer)
+    ours, zero = (np.zeros(len(W)) if each is None else each for each in (bias, b))
+    if not (np.allclose(ours, zero, atol=1e-6) or (fed and _gives(*fed, W, ours))):
         return told | {"status": "wrong", "said": "the matrix is right, the bias is not"}
-    return told | {"status": "right"}
+    if head.features is not None and fed and not _on_surface(fed[0], head.feature_set()[0]):
+        return told | {"status": "wrong", "said": "its features are not what its norm gives"}
+    told["in memory"] = live = _in_memory(model, head.layer)
+    if live == "wrong":
+        return told | {"status": "wrong", "said": "the folder is right, the model in memory is not"}
+    norm = head.names.get("gain", "")
+    return told | {"status": "right", "norm": norm + " (not watched)" * bool(norm and not fed)}
+
+
+def _in_memory(model: Any, layer: sg.SoftmaxLayer) -> str:
+    """Whether the model itself is read as its folder is."""
+    try:
+        live = sg.load(model).layer
+    except ValueError:
+        return "refused"
+    zero = np.zeros(layer.classes)
+    b, ours = (zero if each.b is None else each.b for each in (layer, live))
+    same = live.W.shape == layer.W.shape and np.allclose(live.W, layer.W, atol=1e-6)
+    return "right" if same and np.allclose(b, ours, atol=1e-6) else "wrong"
 
 
 def page(rows: list[dict[str, str]]) -> str:
@@ -246,7 +329,12 @@ def page(rows: list[dict[str, str]]) -> str:
         for kind in kinds
     )
     refused = "".join(f"- {each['class']}\n" for each in rows if each["status"] == "refused")
-    return PAGE.format(table=table, refused=refused)
+    unbuilt = "".join(
+        f"| {each['class']} | {each['said'].replace('|', '/')} |\n"
+        for each in rows
+        if each["status"] == "does not build"
+    )
+    return PAGE.format(table=table, refused=refused, unbuilt=unbuilt)
 
 
 def transformers_quiet() -> None:

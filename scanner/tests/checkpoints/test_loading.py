@@ -72,7 +72,28 @@ def test_gains_are_read_as_each_family_stores_them():
     """Other families whose name begins alike store them whole."""
     store = ArrayStore({"model.norm.weight": np.ones(3)}, "a model")
     for family, less in (("gemma3_text", 1), ("qwen3_next", 1), ("gemma3n_text", 0), ("llama", 0)):
-        assert find_norm(store, {"model_type": family}).less == less
+        assert find_norm(store, {"model_type": family}, "lm_head.weight").less == less
+
+
+@pytest.mark.parametrize(
+    ("head", "norm", "architecture", "claimed"),
+    [
+        ("lm_head", "model.norm", "LlamaForCausalLM", True),
+        ("score", "model.norm", "LlamaForSequenceClassification", True),
+        ("score", "cls.predictions.transform.LayerNorm", "BertForSequenceClassification", False),
+        ("score", "transformer.ln_f", "ImageGPTForImageClassification", False),
+        ("classification_head.out_proj", "decoder.layer_norm", "BartForSequenceClassification",
+         False),
+        ("head", "norm", "ViTForImageClassification", False),
+        ("lm_head", "norm", "Wav2Vec2ForCTC", False),
+    ],
+)  # fmt: skip
+def test_a_norm_is_claimed_only_right_before_the_head(head, norm, architecture, claimed):
+    """ImageGPT takes the mean over positions in between, others pool or have a dense layer."""
+    store = ArrayStore({f"{norm}.weight": np.ones(3)}, "a model")
+    family = architecture.partition("For")[0].lower()
+    config = {"architectures": [architecture], "model_type": family}
+    assert (find_norm(store, config, f"{head}.weight") is not None) == claimed
 
 
 def test_what_changes_probabilities_behind_the_layer_is_said(tmp_path, caplog):

@@ -95,6 +95,12 @@ def test_each_is_found_unaided_with_its_names(name, shape, first, last):
     assert head.source.sha256 == RELEASED[name].model.sha256
 
 
+def test_what_the_published_code_does_behind_the_file_is_known():
+    """BirdNET's file ends with scores; its code takes a sigmoid of each."""
+    head = _head(RELEASED["birdnet"])
+    assert (head.readout.rule, head.readout.probability) == ("threshold", "sigmoid")
+
+
 def test_a_quantised_language_model_is_dequantised():
     pytest.importorskip("gguf")
     head = _head(RELEASED["smollm2"])

@@ -145,6 +145,8 @@ SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "in
 IMAGES = {"image_size": 4, "patch_size": 2} | SIZES
 SIZES |= {"vocab_size": 11}
 FIVE = {"id2label": dict(enumerate("abcde"))}
+THREES = {"hidden_sizes": [8, 8, 8], "num_attention_heads": [2, 2, 2], "depths": [1, 1, 1]}
+THREES |= {"key_dim": [4, 4, 4], "image_size": 64}
 
 
 @pytest.mark.parametrize(
@@ -154,9 +156,7 @@ FIVE = {"id2label": dict(enumerate("abcde"))}
         ("RobertaForTokenClassification", "classifier", SIZES | FIVE),
         ("ElectraForSequenceClassification", "classifier.out_proj", SIZES | FIVE),
         ("ViTForImageClassification", "classifier", IMAGES | FIVE),
-        ("DeiTForImageClassificationWithTeacher", None, IMAGES | FIVE),
         ("BertForMaskedLM", "cls.predictions.decoder", SIZES),
-        ("MobileBertForMaskedLM", None, {"embedding_size": 4} | SIZES),
         ("BertModel", None, SIZES),
         ("BertForQuestionAnswering", None, SIZES),
     ],
@@ -173,3 +173,29 @@ def test_models_of_transformers_are_read_at_their_own_layer(build, layer, option
     np.testing.assert_array_equal(head.layer.W, part.weight.detach())
     np.testing.assert_array_equal(head.layer.b, part.bias.detach())
     assert head.layer.tokens == (tuple("abcde") if "id2label" in options else None)
+
+
+@pytest.mark.parametrize(
+    ("build", "heads", "options"),
+    [
+        ("DeiTForImageClassificationWithTeacher", "cls_classifier.*distillation_cl", IMAGES | FIVE),
+        ("LevitForImageClassificationWithTeacher", "classifier.*classifier_distill", THREES | FIVE),
+    ],
+)
+def test_two_heads_whose_mean_decides_are_refused_with_both(tmp_path, build, heads, options):
+    kind = getattr(transformers, build)
+    model = kind(kind.config_class(**options))
+    model.save_pretrained(tmp_path)
+    for each in (model, tmp_path):
+        with pytest.raises(ValueError, match=f"several layers for its 5 labels.*{heads}"):
+            sg.load(each)
+
+
+def test_a_matrix_in_two_parts_gives_the_scores_of_the_model():
+    kind = transformers.MobileBertForMaskedLM
+    model = kind(kind.config_class(**({"embedding_size": 4} | SIZES)))
+    torch.nn.init.normal_(model.cls.predictions.bias)
+    x, layer = torch.randn(5, 8), sg.load(model).layer
+    with torch.no_grad():
+        fed, scores = model.cls.predictions.transform(x), model.cls(x)
+    np.testing.assert_allclose(layer.logits(fed.numpy()), scores, atol=1e-5)

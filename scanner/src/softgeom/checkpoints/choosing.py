@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints import head_table as table
-from softgeom.checkpoints.description import described, labels_of, tie, vocabularies
+from softgeom.checkpoints.description import described, label_count, tie, vocabularies
 from softgeom.checkpoints.matrices import (
     Matrix,
     bias_of,
@@ -112,7 +112,7 @@ def _classifier(
     store: TensorStore, config: Mapping[str, Any], there: Sequence[Matrix], architecture: str
 ) -> tuple[Matrix, str]:
     """The one matrix with a row for each label, of a known name or with a bias."""
-    labels = labels_of(config)
+    labels = label_count(config)
     fitting = [each for each in there if each.classes == labels]
     named = [each for each in fitting if each.called(table.CLASS_HEADS)]
     biased = [each for each in fitting if each.bias]

@@ -1,4 +1,4 @@
-"""The normalisation in front of the softmax layer of a language model, by name.
+"""The normalisation right before the softmax layer, by name.
 
 x is what the last normalisation gives, x = gain * u + shift, which confines it to an ellipsoid. It
 is claimed only where a model's description says which family it is of: a family may keep its gains
@@ -12,31 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from softgeom.checkpoints.matrices import canonical
+from softgeom.checkpoints import head_table as table
+from softgeom.checkpoints.description import described
+from softgeom.checkpoints.matrices import called, canonical
 from softgeom.checkpoints.tensors import TensorStore
 
-# canonical names; the first that is there
-NORMS = (
-    "cls.predictions.transform.LayerNorm",  # BERT's head normalises after its own dense layer
-    "lm_head.layer_norm",  # RoBERTa
-    "vocab_layer_norm",  # DistilBERT
-    "predictions.LayerNorm",
-    "generator_predictions.LayerNorm",
-    "transformer.ln_f",  # GPT-2
-    "ln_f",
-    "norm",  # Llama
-    "language_model.norm",
-    "output_norm",  # GGUF
-    "decoder.layer_norm",  # pre-norm encoder-decoders
-    "decoder.final_layer_norm",  # OPT, T5
-    "gpt_neox.final_layer_norm",
-    "final_layernorm",
-)
-# what ends otherwise: its norm, or None where none feeds the layer directly
-_OTHERWISE = {"bigbird_pegasus": "decoder.layernorm_embedding"}
+# families that end otherwise: the norm, or None where another step stands between it and the layer
+_OTHERWISE = {"bigbird_pegasus": "decoder.layernorm_embedding", "imagegpt": None}
 _LAST_LAYER_NORM = re.compile(r"decoder\.layers\.(\d+)\.final_layer_norm")
 # a norm that has no shift is an RMSNorm everywhere else; the second half are names of GGUF
-_LAYER_NORM_WITHOUT_SHIFT = {"cohere", "cohere2", "mpt", "dbrx", "command-r"}
+_LAYER_NORM_WITHOUT_SHIFT = {
+    "cohere", "cohere2", "cohere2_moe", "cohere2_vision", "mpt", "dbrx", "command-r",
+}  # fmt: skip
 # models that store the gains of their last norm less one, as Transformers 5.23 has them
 _GAINS_LESS_ONE = {
     "gemma", "gemma2", "gemma3", "gemma3_text", "minimax_m3_vl", "minimax_m3_vl_text", "nemotron",
@@ -57,18 +44,21 @@ class NormNames:
     less: int = 0
 
 
-def find_norm(store: TensorStore, config: Mapping[str, Any]) -> NormNames | None:
-    """The final normalisation in front of a language model's head; None where none is certain."""
-    family = str(config.get("model_type") or "")
-    if not family:
+def find_norm(store: TensorStore, config: Mapping[str, Any], weight: str) -> NormNames | None:
+    """The normalisation right before the layer of the matrix ``weight``; None where none is
+    certain.
+    """
+    family, ends = str(config.get("model_type") or ""), described(config)[1] or table.LANGUAGE
+    heads, norms = table.NORMS.get(ends, ((), ()))
+    if not family or not called(canonical(weight), heads):
         return None
     stems = {
         canonical(name).removesuffix(".weight"): name
         for name in store.names()
         if name.endswith(".weight")
     }
-    found = _OTHERWISE.get(family) or next((stem for stem in NORMS if stem in stems), None)
-    if found is None:
+    found = _OTHERWISE.get(family, next((stem for stem in norms if stem in stems), None))
+    if found is None and family not in _OTHERWISE and ends == table.LANGUAGE:
         # post-norm decoders (MarianMT, BART) end with their last layer's norm
         layers = {int(m[1]): m[0] for stem in stems if (m := _LAST_LAYER_NORM.fullmatch(stem))}
         found = layers[max(layers)] if layers else None

@@ -20,7 +20,17 @@ def described(config: Mapping[str, Any]) -> tuple[str, str | None]:
     return plain(name), ends
 
 
-def labels_of(config: Mapping[str, Any]) -> int:
+def label_names(config: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The names of a classifier's classes in their order; None where they are not all numbered."""
+    names = config.get("id2label")
+    if not isinstance(names, Mapping):
+        return None
+    numbered = {str(key): str(name) for key, name in names.items()}
+    order = [str(index) for index in range(len(numbered))]
+    return tuple(numbered[key] for key in order) if order and set(order) == set(numbered) else None
+
+
+def label_count(config: Mapping[str, Any]) -> int:
     """How many classes a classifier has; Transformers writes nothing where they are two."""
     names = config.get("id2label")
     if isinstance(names, Mapping):

@@ -171,7 +171,8 @@ def _open_released(name: str) -> Opened:
     if labels is not None:
         names = lambda C, blank: read_labels(labels, C, blank or released.blank)  # noqa: E731
     step = named_activation(released.activation) if released.activation else None
-    return replace(opened, source=released.source, names=names, activation=step)
+    about = {"source": released.source, "readout": released.readout}
+    return replace(opened, names=names, activation=step, **about)
 
 
 def _open_on_hub(model: HubModel) -> Opened:

@@ -169,6 +169,33 @@ ENDINGS = (
 )
 HEADS = {LANGUAGE: LANGUAGE_HEADS, FRAMES: FRAME_HEADS + LANGUAGE_HEADS, CLASSES: CLASS_HEADS}
 
+# the norm right before a head: of a head that begins with a dense layer and a norm of its own
+_OWN_NORMS = (
+    "cls.predictions.transform.LayerNorm",  # BERT
+    "lm_head.layer_norm",  # RoBERTa
+    "vocab_layer_norm",  # DistilBERT
+    "predictions.LayerNorm",
+    "generator_predictions.LayerNorm",
+)
+# and the norm that ends the layers below
+_LAST_NORMS = (
+    "transformer.ln_f",  # GPT-2
+    "ln_f",
+    "norm",  # Llama
+    "language_model.norm",
+    "output_norm",  # GGUF
+    "decoder.layer_norm",  # pre-norm encoder-decoders
+    "decoder.final_layer_norm",  # OPT, T5
+    "gpt_neox.final_layer_norm",
+    "final_layernorm",
+)
+# how a model ends: heads that follow a norm, and the norms, the first that is there. All other
+# classifiers pool, or have a dense layer, in between
+NORMS = {
+    LANGUAGE: (LANGUAGE_HEADS + EMBEDDINGS, _OWN_NORMS + _LAST_NORMS),
+    CLASSES: (("score",), _LAST_NORMS),
+}
+
 # models whose stored matrix is not the layer that runs: model_type, what else must hold of
 # config.json, why
 _REFORMER = "whether its bias is added depends on the version of Transformers"

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from softgeom.checkpoints.description import described, label_names
+from softgeom.checkpoints.head_table import CLASSES
 from softgeom.checkpoints.label_files import (
     lists_of_names,
     literal_list,
@@ -78,15 +80,10 @@ def _labels_of(
     """The labels that a classifier's config.json gives. Its vocabulary names what it reads, not its
     classes.
     """
-    labels = config.get("id2label")
-    if isinstance(labels, Mapping) and len(labels) == classes:
-        numbered = {str(key): str(name) for key, name in labels.items()}
-        if numbered.keys() == set(map(str, range(classes))):
-            names = tuple(numbered[str(index)] for index in range(classes))
-            return names, "names from id2label of config.json"
-    architectures = config.get("architectures")
-    listed = map(str, architectures if isinstance(architectures, list) else ())
-    if any("Classification" in name for name in listed):
+    names = label_names(config)
+    if names is not None and len(names) == classes:
+        return names, "names from id2label of config.json"
+    if described(config)[1] == CLASSES:
         return None, f"no names: config.json has no id2label of {classes} classes"
     return None, None
 

@@ -217,12 +217,11 @@ def _state_dict(model: Mapping[Any, Any]) -> Opened:
 
 def _module(model: Any) -> Opened:
     """The layer of a torch module, which its structure shows better than names do."""
-    name, inner = type(model).__name__, unwrapped_module(model)
+    name, config = type(model).__name__, configuration(unwrapped_module(model))
     tensors = dict(model.state_dict())
-    config = configuration(inner)
-    if config:
-        config = {**config, "architectures": [type(inner).__name__]}
-    show = functools.partial(_show_module, model, tensors)
+    # MobileBERT multiplies with two matrices joined, which its tensors show and no module of it
+    joined = config.get("model_type") == "mobilebert"
+    show = None if joined else functools.partial(_show_module, model, tensors)
     return Opened(_Tensors(tensors, name), Source(name, "memory"), config, show=show)
 
 
@@ -249,7 +248,7 @@ def _show_module(model: Any, tensors: dict[str, Any], asked: Asked) -> Shown:
     bare = asked.without_bias or (found.readout is not None and found.bias is None)
     bias = asked.bias or (None if bare or found.bias == _join(path, "bias") else found.bias)
     choice = choose(store, {}, name, bias, without_bias=bare and asked.bias is None)
-    choice = replace(choice, why=(f"{found.weight}, {found.why}", *choice.why[1:]))
+    choice = replace(choice, why=(found.why, *choice.why[1:]))
     return Shown(store, choice, before, readout=found.readout)
 
 

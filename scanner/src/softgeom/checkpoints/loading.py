@@ -36,10 +36,9 @@ import numpy as np
 from softgeom.checkpoints import conventions
 from softgeom.checkpoints.activation import Activation
 from softgeom.checkpoints.formats import open_model, refuse_revision
-from softgeom.checkpoints.head_table import EMBEDDINGS, LANGUAGE_HEADS
 from softgeom.checkpoints.labels import choose_names
 from softgeom.checkpoints.live import aligned, as_array, open_object
-from softgeom.checkpoints.matrices import called, canonical, matrix_shape
+from softgeom.checkpoints.matrices import matrix_shape
 from softgeom.checkpoints.opened import Asked, Opened, shown
 from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
 from softgeom.foreseen import foreseen
@@ -47,8 +46,6 @@ from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer, read_only
 from softgeom.readout import PLAIN, Readout, readout_of
 from softgeom.source import Source
 
-# `score` is the head of a decoder that classifies
-_BEHIND_A_NORM = (*LANGUAGE_HEADS, *EMBEDDINGS, "score")
 _CONFINES = "confines the features to an ellipsoid, with room for rounding"
 
 
@@ -233,8 +230,8 @@ def _load(
     tensors = {"weight": choice.weight} | ({"bias": choice.bias} if choice.bias else {})
     norm: dict[str, str] = {}
     ellipsoid = found.features
-    if ellipsoid is None and called(canonical(choice.weight), _BEHIND_A_NORM):
-        ellipsoid, norm = _norm(opened, layer.dimension)
+    if ellipsoid is None:
+        ellipsoid, norm = _norm(opened, choice.weight, layer.dimension)
     return Head(
         layer,
         ellipsoid,
@@ -243,7 +240,7 @@ def _load(
         opened.activation or found.activation,
         (*notes, *how, *opened.notes),
         choice.is_embedding,
-        found.readout or opened.readout or readout_of(opened.config),
+        opened.readout or found.readout or readout_of(opened.config),
         choice.why[0] if choice.why else opened.source.name,
     )
 
@@ -268,10 +265,10 @@ def _read_bias(store: TensorStore, name: str, shape: tuple[int, ...]) -> np.ndar
     return _read(store, name)
 
 
-def _norm(opened: Opened, dimension: int) -> tuple[Ellipsoid | None, dict[str, str]]:
-    """The ellipsoid that the model's final normalisation, if any, gives, and its tensors."""
+def _norm(opened: Opened, weight: str, dimension: int) -> tuple[Ellipsoid | None, dict[str, str]]:
+    """The ellipsoid that the normalisation before the layer, if any, gives, and its tensors."""
     store, config = opened.store, opened.config
-    norm = conventions.find_norm(store, config)
+    norm = conventions.find_norm(store, config, weight)
     if norm is None or store.shape(norm.gain) != (dimension,):
         return None, {}
     names = {"gain": norm.gain} | ({"shift": norm.shift} if norm.shift else {})

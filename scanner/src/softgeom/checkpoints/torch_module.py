@@ -1,7 +1,7 @@
 """The layer that a torch module in memory ends with: certain, or refused with the candidates.
 
-It is certain where Transformers names it (`get_output_embeddings`; of a classifier the layer of a
-known name with a row a label), where the module's own operations, traced without numbers, lead from
+It is certain where Transformers names it (`get_output_embeddings`; of a classifier what `choosing`
+finds, as in its folder), where the module's own operations, traced without numbers, lead from
 its output to one product, where a `Sequential` ends with it, and where it is the only one.
 PyTorch is never imported before the caller has.
 """
@@ -14,6 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from softgeom.checkpoints import head_table as table
+from softgeom.checkpoints.choosing import choose
+from softgeom.checkpoints.composed import Composed
+from softgeom.checkpoints.description import described
 from softgeom.checkpoints.tensors import TensorStore, describe
 from softgeom.readout import Readout
 
@@ -24,16 +28,13 @@ _PASSED = {
     "contiguous", "float", "double", "clone",
 }  # fmt: skip
 _SIGMOIDS = {"Sigmoid", "sigmoid"}
-_WRAPPERS = ("module", "_orig_mod")  # of DataParallel, of torch.compile
-_CLASSIFIERS = {"classifier", "score", "out_proj", "logits_proj", "head", "fc", "proj_out"}
-_FRAMES = {"lm_head", "ctc_head", "ctc_proj"}
 _THRESHOLD = Readout("threshold", probability="sigmoid")
 
 
 @dataclass(frozen=True)
 class ModuleHead:
-    """Names of a layer's tensors, why it is that one, and what stands behind it where the module
-    shows that.
+    """Names of a layer's tensors, which they are and why, and what stands behind it where the
+    module shows that.
     """
 
     weight: str
@@ -49,11 +50,11 @@ def find_head(model: Any, store: TensorStore) -> ModuleHead:
     inner = unwrapped_module(model)
     if isinstance(inner, torch.nn.Linear):
         return _layer(modules, inner, name)
-    config, ends = configuration(inner), type(inner).__name__
-    if config.get("model_type") == "mobilebert" and "Classification" not in ends:
-        raise _refusal(model, store, "multiplies with two matrices joined at run time")
-    if "Classification" in ends or "ForCTC" in ends:
-        return _of_known_name(model, modules, config, store)
+    config = configuration(inner)
+    if described(config)[1] in (table.CLASSES, table.FRAMES):
+        chosen = choose(Composed(store), config)
+        part = modules[chosen.weight.rpartition(".")[0]]
+        return replace(_layer(modules, part, name), why=chosen.why[0])
     named = getattr(inner, "get_output_embeddings", None)
     found = named() if callable(named) else None
     if found is not None and getattr(found, "weight", None) is not None:
@@ -75,18 +76,22 @@ def find_head(model: Any, store: TensorStore) -> ModuleHead:
 
 def unwrapped_module(model: Any) -> Any:
     """The module inside DataParallel, torch.compile and their like."""
-    for part in _WRAPPERS:
+    for part in table.WRAPPERS:
         inner = vars(model).get("_modules", {}).get(part)
-        if inner is not None and ("Parallel" in type(model).__name__ or part == "_orig_mod"):
+        if inner is not None and ("Parallel" in type(model).__name__ or part != "module"):
             return unwrapped_module(inner)
     return model
 
 
 def configuration(module: Any) -> Mapping[str, Any]:
-    """The configuration of a module of Transformers, as its config.json has it; else nothing."""
+    """The configuration of a module of Transformers, as its config.json would have it; else
+    nothing.
+    """
     to_dict = getattr(getattr(module, "config", None), "to_dict", None)
-    written = to_dict() if callable(to_dict) else {}
-    return written if isinstance(written, dict) else {}
+    written = to_dict() if callable(to_dict) else None
+    if not isinstance(written, dict):
+        return {}
+    return written | {"architectures": [type(module).__name__]}
 
 
 def effective(part: Any) -> Any:
@@ -125,29 +130,7 @@ def _layer(modules: dict[str, Any], part: Any, why: str, seen: Readout | None = 
         )
     front = f"{path}." if path else ""
     bias = f"{front}bias" if getattr(part, "bias", None) is not None else None
-    return ModuleHead(f"{front}weight", bias, why, seen)
-
-
-def _of_known_name(
-    model: Any, modules: dict[str, Any], config: Mapping[str, Any], store: TensorStore
-) -> ModuleHead:
-    """Of a classifier of Transformers: the layer of a known name with a row for each label."""
-    frames = "ForCTC" in type(unwrapped_module(model)).__name__
-    labels = config.get("id2label")
-    count = len(labels) if isinstance(labels, Mapping) else config.get("num_labels", 2)
-    rows, known = (config.get("vocab_size"), _FRAMES) if frames else (count, _CLASSIFIERS)
-    fitting = [
-        part
-        for path, part in modules.items()
-        if _is_linear(part)
-        and part.out_features == rows
-        and known.intersection(path.split("."))
-        and "original_module" not in path  # what PEFT keeps beside the trained copy
-    ]
-    if len(fitting) != 1:
-        what = "that it ends with" if fitting else f"of a known name with {rows} rows"
-        raise _refusal(model, store, f"has {len(fitting) or 'no'} layers {what}")
-    return _layer(modules, fitting[0], f"the classifier of {type(model).__name__}: {rows} rows")
+    return ModuleHead(f"{front}weight", bias, f"{front}weight, {why}", seen)
 
 
 def _traced(module: Any) -> Any:
@@ -180,7 +163,7 @@ def _behind_output(
             stored = [given.get("weight"), given.get("bias")]
             if all(each is None or each.op == "get_attr" for each in stored):
                 weight, bias = (each and front + each.target for each in stored)
-                return ModuleHead(weight, bias, why, readout)
+                return ModuleHead(weight, bias, f"{weight}, {why}", readout)
             break
         if kind in _SIGMOIDS:
             readout = _THRESHOLD
