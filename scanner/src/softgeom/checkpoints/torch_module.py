@@ -1,8 +1,9 @@
 """The layer that a torch module in memory ends with: certain, or refused with the candidates.
 
-It is certain where Transformers names it (`get_output_embeddings`; of a classifier what `choosing`
-finds, as in its folder), where the module's own operations, traced without numbers, lead from
-its output to one product, where a `Sequential` ends with it, and where it is the only one.
+It is certain where Transformers names it (`get_output_embeddings`; of a classifier, or where that
+is an embedding, what `choosing` finds, as in its folder), where the module's own operations, traced
+without numbers, lead from its output to one product, where a `Sequential` ends with it, and where
+it is the only one.
 PyTorch is never imported before the caller has.
 """
 
@@ -50,13 +51,14 @@ def find_head(model: Any, store: TensorStore) -> ModuleHead:
     inner = unwrapped_module(model)
     if isinstance(inner, torch.nn.Linear):
         return _layer(modules, inner, name)
-    config = configuration(inner)
-    if described(config)[1] in (table.CLASSES, table.FRAMES):
+    named = getattr(inner, "get_output_embeddings", None)
+    found, config = named() if callable(named) else None, configuration(inner)
+    # FSMT names its embedding and multiplies with another matrix
+    doubtful = bool(config) and _is(found, "Embedding")
+    if doubtful or described(config)[1] in (table.CLASSES, table.FRAMES):
         chosen = choose(Composed(store), config)
         part = modules[chosen.weight.rpartition(".")[0]]
         return replace(_layer(modules, part, name), why=chosen.why[0])
-    named = getattr(inner, "get_output_embeddings", None)
-    found = named() if callable(named) else None
     if found is not None and getattr(found, "weight", None) is not None:
         return _layer(modules, found, f"the output embeddings of {name}")
     # what Transformers does not name depends on more than its operations show
