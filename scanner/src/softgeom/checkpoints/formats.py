@@ -171,8 +171,8 @@ def _open_released(name: str) -> Opened:
     if labels is not None:
         names = lambda C, blank: read_labels(labels, C, blank or released.blank)  # noqa: E731
     step = named_activation(released.activation) if released.activation else None
-    about = {"source": released.source, "readout": released.readout}
-    return replace(opened, names=names, activation=step, **about)
+    opened = replace(opened, names=names, activation=step, readout=released.readout)
+    return replace(opened, source=released.source)
 
 
 def _open_on_hub(model: HubModel) -> Opened:
