@@ -85,8 +85,8 @@ $(NOTEBOOKS): | $(call layer,notebooks)
 	@$(PY) -m compendium.run $@
 $(if $(filter $(NOTEBOOKS) scan,$(MAKECMDGOALS)),,$(error PARAMS changes one notebook: make 10_braid_counts PARAMS="seed=1"))
 endif
-$(call executed,%): $(patsubst %,scanner/src/softgeom/%.py,arrays colours parallel source threads writing) \
-  $(wildcard lib/compendium/*.py lib/compendium/claims/*.py lib/compendium/drawing/*.py data/reference/*.csv)
+$(call executed,%): $(wildcard $(patsubst %,scanner/src/softgeom/%.py,arrays colours parallel source threads writing) \
+  lib/compendium/*.py lib/compendium/claims/*.py lib/compendium/drawing/*.py data/reference/*.csv)
 $(call executed,01% 14% 28% 3%): $(call code,papers/circuits papers/language_model) $(scanner)
 $(call executed,1% 5% 34% 35%): $(call code,papers/bottleneck) $(scanner)
 $(call executed,2% 6% 90%): $(call code,papers/margins papers/language_model)

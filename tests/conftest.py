@@ -1,6 +1,5 @@
 """Fixtures that several chapters share."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,21 +101,3 @@ def write_notebook(compendium: Path):
         return path
 
     return write
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Path:
-    """The folder of real data, or a skip with the reason."""
-    chosen = os.environ.get("SOFTGEOM_DATA")
-    if not chosen or not Path(chosen).is_dir():
-        pytest.skip("SOFTGEOM_DATA names no folder with real data")
-    return Path(chosen)
-
-
-@pytest.fixture(scope="session")
-def dreams(real_data: Path) -> tuple[Path, Path]:
-    """The small language model of the data folder and its tokenizer, or a skip."""
-    model, tokenizer = (real_data / "models" / name for name in ("aidreams260K.bin", "tok512.bin"))
-    if not model.is_file():
-        pytest.skip("the data folder has no models/aidreams260K.bin")
-    return model, tokenizer

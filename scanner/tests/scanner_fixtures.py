@@ -20,7 +20,10 @@ from hypothesis import settings
 from softgeom.source import hub_reachable
 from softgeom.web import scripts
 
-__all__ = ["asked_anew", "javascript", "repository", "scripts_folder", "tool", "within"]
+__all__ = [
+    "asked_anew", "dreams", "javascript", "real_data", "repository", "scripts_folder", "tool",
+    "within",
+]  # fmt: skip
 
 # Tests are judged by what they find, never by how fast a busy machine finds it.
 settings.register_profile("house", deadline=None)
@@ -37,6 +40,24 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 def repository() -> Path:
     """The clone that the tests belong to."""
     return Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real data, or a skip with the reason."""
+    chosen = os.environ.get("SOFTGEOM_DATA")
+    if not chosen or not Path(chosen).is_dir():
+        pytest.skip("SOFTGEOM_DATA names no folder with real data")
+    return Path(chosen)
+
+
+@pytest.fixture(scope="session")
+def dreams(real_data: Path) -> tuple[Path, Path]:
+    """The small language model of the data folder and its tokenizer, or a skip."""
+    model, tokenizer = (real_data / "models" / name for name in ("aidreams260K.bin", "tok512.bin"))
+    if not model.is_file():
+        pytest.skip("the data folder has no models/aidreams260K.bin")
+    return model, tokenizer
 
 
 @pytest.fixture(scope="session")
