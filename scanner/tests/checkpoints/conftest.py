@@ -1,5 +1,6 @@
 """Small random models on disk, as their own tools write them, and a hub on this machine."""
 
+import hashlib
 import json
 import threading
 from dataclasses import dataclass, field
@@ -71,9 +72,7 @@ class FakeHub:
     requested: list[tuple[str, int, int]] = field(default_factory=list)
     honours_ranges: bool = True
     commit: str | None = COMMIT
-    told: str | None = ""  # what is said instead of the truth; None leaves the header out
-    claimed_size: int = 0
-    lies_about: str = "model.safetensors"
+    told: str | None = ""  # the range that is said to be sent, in place of the truth
 
     def add_folder(self, folder: Path) -> None:
         self.files.update({file.name: file.read_bytes() for file in folder.iterdir()})
@@ -93,9 +92,11 @@ def hub(monkeypatch, tmp_path_factory, asked_anew):
             monkeypatch.delenv(spelled, raising=False)
     monkeypatch.setenv("HF_ENDPOINT", hub.url)
     monkeypatch.setenv("SOFTGEOM_CACHE", str(tmp_path_factory.mktemp("cache")))
-    # The client reads HF_HUB_OFFLINE once, at its import, which another test of the session may
+    # The client reads the environment once, at its import, which another test of the session may
     # have done offline.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    cache = str(tmp_path_factory.mktemp("client"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", cache)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield hub
     server.shutdown()
@@ -104,27 +105,31 @@ def hub(monkeypatch, tmp_path_factory, asked_anew):
 
 def _handler(hub: FakeHub):
     class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.do_GET()
+
         def do_GET(self):
             path = self.path.split("?")[0]
             if path.startswith("/api/models/someone/model"):
-                siblings = [{"rfilename": name} for name in hub.files]
+                files = hub.files.items()
+                siblings = [{"rfilename": name, "size": len(content)} for name, content in files]
                 told = {"id": "someone/model", "sha": hub.commit, "siblings": siblings}
                 self._send(200, json.dumps(told).encode())
             elif path.startswith(f"/someone/model/resolve/{COMMIT}/"):
                 self._send_file(path.rsplit("/", 1)[1])
             else:
-                self._send(404, b"{}")
+                self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
 
         def _send_file(self, name: str):
             content = hub.files[name]
-            if not hub.honours_ranges:
-                self._send(200, content)
+            if not hub.honours_ranges or "Range" not in self.headers:
+                etag = hashlib.sha256(content).hexdigest()
+                self._send(200, content, {"ETag": etag, "X-Repo-Commit": COMMIT})
                 return
             first, last = self.headers["Range"].removeprefix("bytes=").split("-")
             start, stop = int(first), min(int(last) + 1, len(content))
             hub.requested.append((name, start, stop))
-            size = hub.claimed_size if name == hub.lies_about and hub.claimed_size else len(content)
-            told = f"bytes {start}-{stop - 1}/{size}" if hub.told == "" else hub.told
+            told = f"bytes {start}-{stop - 1}/{len(content)}" if hub.told == "" else hub.told
             self._send(206, content[start:stop], {} if told is None else {"Content-Range": told})
 
         def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None):
@@ -132,7 +137,8 @@ def _handler(hub: FakeHub):
             for key, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
                 self.send_header(key, value)
             self.end_headers()
-            self.wfile.write(body)
+            if self.command == "GET":
+                self.wfile.write(body)
 
         def log_message(self, *_):
             """Nothing: the test's own output is enough."""

@@ -518,3 +518,29 @@ def test_a_page_carries_the_layer_that_it_is_given():
         assert held["tokens"].tolist() == list(layer.tokens)
     assert "Scan mine &amp; yours</button>" in page
     assert '<a href="x.html">a &lt;b&gt;</a>' in page
+
+
+TINY = {
+    "W": [
+        [0, 8.900295434028806e-308, 0],
+        [0, -4.552209918945439e-159, 0],
+        [0, -9.818186930595453e-91, 0],
+        [-5.556896873712694e-163, -2.698802673467014e-79, 1],
+        [0, 0, 0],
+    ],
+    "b": [0, -2.0902722826084166e-199, -9.723461371658034e-63, 1, 0],
+    "gain": [0.0, 1, 3],
+    "shift": [0.0, 0, 0],
+}
+
+
+def test_weights_beyond_the_range_of_floats_end(dropped, javascript):
+    assert javascript("scan_layer", "return m.exponent(Infinity) === Infinity;")
+    with io.BytesIO() as file:
+        np.savez(file, **{name: np.array(values, float) for name, values in TINY.items()})
+        content = file.getvalue()
+    counts = dropped(content, "m.npz", Ellipsoid.rms_norm([0.0, 1, 3]))["counts"]
+    layer = SoftmaxLayer(TINY["W"], TINY["b"])
+    library = scan(layer, features=Ellipsoid.rms_norm([0.0, 1, 3])).counts
+    assert counts["unargmaxable"] <= library["unargmaxable"]
+    assert counts["argmaxable"] <= library["argmaxable"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -180,17 +179,8 @@ def _open_on_hub(model: HubModel) -> Opened:
     kind = store.provenance.get("format", "safetensors")
 
     def names(classes: int, blank: str | None) -> tuple[tuple[str, ...] | None, str | None]:
-        with tempfile.TemporaryDirectory() as folder:
-            for name, content in model.token_files().items():
-                (Path(folder) / name).write_bytes(content)
-            file = find_token_file(Path(folder))
-            if file is None:
-                return None, None
-            try:
-                return _vocabulary(file, classes, blank)
-            except ValueError as error:  # told of the hub's file, not of the copy here
-                there = f"{model.repo_id}/{file.name}"
-                raise ValueError(str(error).replace(str(file), there)) from error
+        file = model.token_file()
+        return (None, None) if file is None else _vocabulary(file, classes, blank)
 
     source = Source(model.repo_id, "hub", kind, revision=model.commit)
     return Opened(store, source, config, names=names)

@@ -25,9 +25,9 @@ export function normUp(v, from = 0, n = v.length) {
 /** The largest absolute value. */
 export const greatest = (v) => v.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
 
-/** The e with 2^(e-1) <= size < 2^e, as C's frexp has it; 0 for 0. */
+/** The e with 2^(e-1) <= size < 2^e, as C's frexp has it; 0 for 0, and infinity for itself. */
 export function exponent(size) {
-  if (!size) return 0;
+  if (!size || size === Infinity) return size || 0;
   let e = Math.floor(Math.log2(size)) + 1;
   while (2 ** e <= size) e++;
   while (2 ** (e - 1) > size) e--;
