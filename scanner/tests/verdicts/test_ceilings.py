@@ -1,6 +1,7 @@
 """Ceilings and floors against independent solvers, feasible points and cases known by hand."""
 
 import math
+from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -189,6 +190,29 @@ def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path):
         block.write_bytes(content)
         assert np.array_equal(ceilings(layer, checkpoint=tmp_path).ceiling, first.ceiling)
         assert block.read_bytes() == whole
+
+
+FLAT = [[0.5, 0.5], [0.1, 3.0], [0.1, 0.1], [3.0, 3.0], [0.0, 0.0]]  # equal columns, mostly
+
+
+@pytest.mark.parametrize(
+    ("layer", "features"),
+    [
+        (SoftmaxLayer(FLAT, [0.0, 30.0, -1.0, -1.0, 0.0]), Box(1000.0)),
+        (SoftmaxLayer([[3.0, 3.0], [0.1, 0.1], [0.5, 0.5]], [0.0, 30.0, 1.0]), Box(1e6)),
+        (SoftmaxLayer([[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0], [0.0, 0.0]]), Ball(1e39)),
+        (SoftmaxLayer([[1e39, 0.0], [-1e39, 1.0], [0.0, -1.0]]), Box(1.0)),
+        (SoftmaxLayer([[1.0], [0.0]]), Box(1e300, low=1e299)),
+    ],
+    ids=["a flat Hessian", "a flat one, far out", "a ball beyond float32", "rows", "a box"],
+)
+def test_ceilings_of_extreme_layers_are_read_back(layer, features, tmp_path):
+    found = ceilings(layer, features=features)
+    assert found.verify()
+    found.save(tmp_path / "c")
+    assert (Ceilings.load(tmp_path / "c", layer).ceiling == found.ceiling).all()
+    with pytest.raises(ValueError, match="not finite"):
+        replace(found, points=found.points * np.nan).save(tmp_path / "c")
 
 
 def test_claims_beyond_the_proof_are_refused_and_blocks_give_one_table():

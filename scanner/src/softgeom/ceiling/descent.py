@@ -32,6 +32,7 @@ TILE_BYTES = 2**23  # logits held at once: they and their exponentials stay in t
 # what the float32 loss may be off by, relative to the logits: less decrease is not seen
 LOSS_ROUNDING = 1e-6
 DAMPING = 1e-4  # of Newton's first step, in units of the mean eigenvalue of the Hessian
+LEAST_DAMPING = 1e-10  # of later steps: less would be lost in rounding, and nothing damped
 DAMPINGS = 10  # each ten times the last, before a target is left where it is
 NEWTON_STEPS = 30
 LEAST_SCALE = 1e-30  # of a Hessian that one row alone makes, which is zero
@@ -251,7 +252,7 @@ class Descents:
             else:
                 return
             s["z"], s["loss"], s["gradient"] = there, value, slope
-            damping = tried / 5
+            damping = max(tried / 5, LEAST_DAMPING)
 
     def _directions(self, s: Array) -> Singles:
         Z, G = s["z"], s["gradient"]

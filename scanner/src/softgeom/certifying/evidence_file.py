@@ -129,7 +129,8 @@ def save_odds(
     odds: Odds,
     readout: Readout = PLAIN,
 ) -> None:
-    """Write ceilings, all or nothing."""
+    """Write ceilings, all or nothing; ValueError where a point is not finite."""
+    _require(np.isfinite(odds.points).all(), "A point of the ceilings is not finite.")
     n = len(odds.classes)
     ones, none = np.ones(n), np.full(n, np.nan)
     used, at = np.unique(odds.at, return_inverse=True)
