@@ -4,9 +4,9 @@
 same function was called before with equal arguments and by the same code. Code means the folders
 and files below `lib/` that the cache names; comments and docstrings do not count.
 
-An entry is a folder `LABEL-KEY` with what `write` made. It appears complete or not at all, and one
-that cannot be read is computed again. `LABEL.json` points at the entry made or read last, which
-`recall` returns. Everything here may be deleted at any time.
+An entry is a file `LABEL-KEY.joblib`, which runs code when it is read, as every pickle does: it is
+this machine's own. `LABEL.json` points at the entry made or read last, which `recall` returns.
+Everything here may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ import functools
 import hashlib
 import json
 import logging
-import os
 import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from compendium.paths import LIB
-from softgeom.writing import sync, write_text
+from softgeom.writing import whole, write_text
 
 logger = logging.getLogger("softgeom")
 
@@ -47,12 +46,10 @@ def while_unchanged(read: _F) -> _F:
 
 
 @dataclass(frozen=True)
-class Cache(Generic[_T]):
-    """A folder for computed things of one kind, made by the named code below `lib/`."""
+class Cache:
+    """A folder for computed things, made by the named code below `lib/`."""
 
     folder: Path
-    write: Callable[[Path, Any], None]  # (folder, thing) -> None
-    read: Callable[[Path], _T]  # folder -> thing
     code: tuple[str, ...]  # such as ("papers/margins", "compendium/models/arms.py")
 
     def keep(
@@ -70,65 +67,53 @@ class Cache(Generic[_T]):
         code, function = self._code(), f"{compute.__module__}.{compute.__qualname__}"
         said = f"{function} {joblib.hash(arguments, hash_name='sha1')} {code}"
         key = hashlib.sha256(said.encode()).hexdigest()[:16]
-        entry = self.folder / f"{label}-{key}"
-        if (entry / "made.json").is_file():
-            try:
-                return self._current(label, entry)
-            except Exception as error:  # whatever a damaged file makes its reader raise
-                told = "%s cannot be read (%s: %s) and is computed again"
-                logger.warning(told, entry.name, type(error).__name__, error)
-                shutil.rmtree(entry)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if resumes:
-            checkpoint = entry.with_name(f"{entry.name}.checkpoint")
-            thing = compute(*arguments, checkpoint=checkpoint)
+        entry = self.folder / f"{label}-{key}.joblib"
+        thing = _read(entry)
+        if thing is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            checkpoint = entry.with_suffix(".checkpoint")
+            thing = compute(*arguments, **({"checkpoint": checkpoint} if resumes else {}))
+            with whole(entry) as fresh:
+                joblib.dump(thing, fresh)
+            if checkpoint.is_dir():
+                shutil.rmtree(checkpoint)
             checkpoint.unlink(missing_ok=True)
-        else:
-            thing = compute(*arguments)
-        self._put(entry, thing, {"function": function, "code": code})
-        return self._current(label, entry)
+        pointer = {"entry": entry.name, "code": code}
+        write_text(self.folder / f"{label}.json", json.dumps(pointer) + "\n")
+        return thing
 
-    def recall(self, label: str, maker: str) -> _T:
+    def recall(self, label: str, maker: str) -> Any:
         """What the notebook `maker` kept last under a label. FileNotFoundError when there is none,
         or the code that made it has changed.
         """
         pointer, where = self.folder / f"{label}.json", f"{self.folder.name}/{label}"
         if not pointer.is_file():
             raise FileNotFoundError(f"{where} is not kept: run notebook {maker} first.")
-        entry = self.folder / f"{label}-{json.loads(pointer.read_text('utf-8'))['key']}"
-        if not (entry / "made.json").is_file():
-            raise FileNotFoundError(f"{where} is missing: run notebook {maker} again.")
-        if json.loads((entry / "made.json").read_text("utf-8"))["code"] != self._code():
+        kept = json.loads(pointer.read_text("utf-8"))
+        if kept.get("code") != self._code():
             raise FileNotFoundError(f"{where} was made by other code: run notebook {maker} again.")
-        return self.read(entry)
-
-    def _current(self, label: str, entry: Path) -> _T:
-        thing = self.read(entry)
-        write_text(
-            self.folder / f"{label}.json", json.dumps({"key": entry.name[len(label) + 1 :]}) + "\n"
-        )
+        thing = _read(self.folder / kept["entry"])
+        if thing is None:
+            raise FileNotFoundError(f"{where} is missing: run notebook {maker} again.")
         return thing
-
-    def _put(self, entry: Path, thing: _T, made: dict[str, str]) -> None:
-        part = entry.with_name(f".{entry.name}.{os.getpid()}.part")
-        try:
-            part.mkdir(parents=True)
-            self.write(part, thing)
-            (part / "made.json").write_text(json.dumps(made, indent=1) + "\n", "utf-8")
-            for path in (*part.iterdir(), part):
-                sync(path)
-            if not entry.is_dir():  # otherwise another process has just made the same
-                part.rename(entry)
-        except OSError as error:
-            said = f"{entry.name} could not be kept in {entry.parent} ({error.strerror})"
-            raise OSError(error.errno, f"{said}; what was kept before is untouched") from error
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
 
     def _code(self) -> str:
         places = [LIB / name for name in self.code]
         files = [f for p in places for f in (sorted(p.rglob("*.py")) if p.is_dir() else [p])]
         return hashlib.sha256("".join(map(_meaning, files)).encode()).hexdigest()[:16]
+
+
+def _read(entry: Path) -> Any:
+    """What an entry holds; None where there is none, or a damaged one, which goes."""
+    import joblib
+
+    try:
+        return joblib.load(entry) if entry.is_file() else None
+    except Exception as error:  # a damaged file can raise anything
+        told = "%s cannot be read (%s: %s) and is computed again"
+        logger.warning(told, entry.name, type(error).__name__, error)
+        entry.unlink()
+        return None
 
 
 @while_unchanged

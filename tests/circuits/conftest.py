@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from compendium.models.store import load_trained
+from compendium.models.language_models import load_trained
 from papers.circuits import Anatomy, dissect, relative_error
 from papers.language_model import GPT, GPTConfig, Llama, LlamaConfig
 from papers.language_model.llama2c import load_llama2c

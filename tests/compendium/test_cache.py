@@ -1,14 +1,15 @@
 """The key covers function, arguments and code; an entry is whole or not there."""
 
 import errno
-import json
 import logging
+import subprocess
 import sys
 
+import joblib
 import numpy as np
 import pytest
 
-from compendium import cache, paths
+from compendium import cache
 from compendium.cache import Cache
 
 calls: list[tuple] = []
@@ -19,15 +20,6 @@ def compute(x, factor, *, checkpoint=None):
     return {"y": x * factor}
 
 
-def _write(folder, thing):
-    np.savez(folder / "arrays.npz", **thing)
-
-
-def _read(folder):
-    with np.load(folder / "arrays.npz") as arrays:
-        return dict(arrays)
-
-
 @pytest.fixture
 def keep(tmp_path, monkeypatch):
     (tmp_path / "lib" / "part").mkdir(parents=True)
@@ -35,22 +27,26 @@ def keep(tmp_path, monkeypatch):
     (tmp_path / "lib" / "one.py").write_text('"""What it is."""\nB = 1\n')
     monkeypatch.setattr(cache, "LIB", tmp_path / "lib")
     calls.clear()
-    kept = Cache(tmp_path / "kept", _write, _read, ("part", "one.py"))
+    kept = Cache(tmp_path / "kept", ("part", "one.py"))
 
     def keep(x=(1.0, 2.0), factor=3, label="demo", **options):
         return kept.keep(compute, np.array(x), factor, label=label, **options)["y"].tolist()
 
     keep.cache, keep.lib = kept, tmp_path / "lib"
-    keep.entries = lambda: sorted(path.name for path in kept.folder.iterdir() if path.is_dir())
+    keep.entries = lambda: sorted(kept.folder.glob("*.joblib"))
     return keep
 
 
-def test_equal_computations_are_read(keep):
+def test_equal_computations_are_read_in_any_process(keep):
     assert keep() == keep() == [3.0, 6.0]
     assert len(calls) == 1
     assert keep(factor=4) == [4.0, 8.0]
     assert keep(x=[1.0, 2.5]) == [3.0, 7.5]
     assert len(calls) == len(keep.entries()) == 3
+    code = "import joblib, numpy as np\n"
+    code += "print(joblib.hash((np.arange(3), {'a': 'x', 'b': 1}), hash_name='sha1'))"
+    elsewhere = subprocess.check_output([sys.executable, "-c", code], text=True).strip()
+    assert elsewhere == joblib.hash((np.arange(3), {"b": 1, "a": "x"}), hash_name="sha1")
 
 
 @pytest.mark.parametrize(
@@ -85,35 +81,39 @@ def test_a_name_means_what_was_kept_last(keep):
         keep(label="../up")
 
 
-def test_what_is_damaged_is_computed_again(keep, caplog):
+@pytest.mark.parametrize("damage", [b"", b"PK", b"\x80\x04"])
+def test_what_is_damaged_is_computed_again(keep, caplog, damage):
     keep()
     (entry,) = keep.entries()
-    (keep.cache.folder / entry / "arrays.npz").write_bytes(b"PK")
+    entry.write_bytes(damage)
     with caplog.at_level(logging.WARNING, "softgeom"):
-        assert keep() == [3.0, 6.0]
+        assert keep() == keep() == [3.0, 6.0]
     assert "cannot be read" in caplog.text
     assert len(calls) == 2
-    assert keep() == [3.0, 6.0]
-    assert len(calls) == 2
+    entry.unlink()
+    with pytest.raises(FileNotFoundError, match="kept/demo is missing: run notebook 01_x again"):
+        keep.cache.recall("demo", "01_x")
 
 
 def test_a_full_disk_leaves_nothing_half_written(keep, monkeypatch):
     keep()
 
-    def full(folder, thing):
-        (folder / "arrays.npz").write_bytes(b"half")
+    def full(thing, path):
+        path.write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    broken = Cache(keep.cache.folder, full, _read, keep.cache.code)
-    with pytest.raises(OSError, match=r"could not be kept.*what was kept before is untouched"):
-        broken.keep(compute, np.ones(2), 5, label="demo")
-    assert len(keep.entries()) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(joblib, "dump", full)
+        with pytest.raises(OSError, match="No space left"):
+            keep(factor=5)
+    assert sorted(path.suffix for path in keep.cache.folder.iterdir()) == [".joblib", ".json"]
     assert keep.cache.recall("demo", "01_x")["y"].tolist() == [3.0, 6.0]
 
 
-def test_a_killed_run_goes_on_from_its_checkpoint(keep):
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_killed_run_goes_on_from_its_checkpoint(keep, folder):
     def killed(x, factor, *, checkpoint):
-        checkpoint.write_text("half way")
+        checkpoint.mkdir() if folder else checkpoint.write_text("half way")
         raise KeyboardInterrupt
 
     killed.__module__, killed.__qualname__ = compute.__module__, compute.__qualname__
@@ -122,29 +122,9 @@ def test_a_killed_run_goes_on_from_its_checkpoint(keep):
     assert keep(resumes=True) == [3.0, 6.0]
     ((_, checkpoint),) = calls
     assert not checkpoint.exists(), "the state goes when the thing is kept"
-    assert checkpoint.name == f"{keep.entries()[0]}.checkpoint"
+    assert checkpoint.stem == keep.entries()[0].stem
 
 
-def test_every_place_that_a_cache_names_exists():
-    pytest.importorskip("torch")
-    from compendium.models import arms, classifiers, encoded, margin_run, store
-
-    named = [*margin_run.CODE, *classifiers._CODE, *store.gpts("default").code]
-    named += encoded._cache().code
-    assert [name for name in named if not (paths.LIB / name).exists()] == []
-    assert arms.margin_run is margin_run
-
-
-def test_keys_do_not_depend_on_the_process(keep, tmp_path):
-    keep()
-    pointer = json.loads((keep.cache.folder / "demo.json").read_text())["key"]
-    import joblib
-
-    assert keep.entries() == [f"demo-{pointer}"]
-    first = joblib.hash((np.arange(3), {"b": 1, "a": "x"}), hash_name="sha1")
-    import subprocess
-
-    code = "import joblib, numpy as np\n"
-    code += "print(joblib.hash((np.arange(3), {'a': 'x', 'b': 1}), hash_name='sha1'))"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == first
+def test_code_that_is_not_there_is_an_error(keep):
+    with pytest.raises(FileNotFoundError, match="gone"):
+        Cache(keep.cache.folder, ("gone.py",)).keep(compute, np.ones(2), 1, label="demo")

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import torch
 
-from compendium.models.released import ABSENT, load_released_llama
+from compendium.models.subjects import ABSENT, load_released_llama
 from papers.language_model import Llama, LlamaConfig, PieceTokenizer, generate
 from papers.language_model.llama2c import load_llama2c
 

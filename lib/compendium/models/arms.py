@@ -111,7 +111,8 @@ def train_arm(
         penalty, gpt, training, tokens, validation, device, checkpoint=checkpoint
     )
     sizes = dosed.sizes.double().cpu().numpy()
-    return MarginRun(model, dosed.prior.cpu(), evaluations, diverged_at, sizes)
+    prior = dosed.prior.cpu().eval()
+    return MarginRun(model.eval(), prior, evaluations, diverged_at, sizes)
 
 
 @contextlib.contextmanager
@@ -150,7 +151,7 @@ def run_seed(
     sizes: dict[str, Floats] = {}
     perturbations: list[Perturbation] = []
     code = (*margin_run.CODE, "compendium/models/arms.py")
-    cache = Cache(folder, margin_run.write, margin_run.read, code)
+    cache = Cache(folder, code)
     for arm in arms:
         training = replace(base.training, seed=seed, penalty_weight=arm.penalty_weight)
         path = sizes[arm.follows] if arm.follows else np.zeros(0)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ import pandas as pd
 
 from compendium import paths, statistics
 from compendium.cache import Cache
-from compendium.models.classifiers import read_model, write_model
 from papers.hardmax.faithfulness import dissect
 from papers.hardmax.reviews import Bags
 from papers.hardmax.sentiment import Classifier, Recipe, accuracy, logits, random_start
@@ -118,19 +116,11 @@ def watch(
     asked, answers = train[some], goals[some]
 
     def look(epoch: int, model: Classifier, loss: float) -> None:
-        row = {
-            "epoch": epoch + 1,
-            "loss": loss,
-            "held_out": accuracy(logits(model, held), labels[split.held_out]),
-        }
-        row |= {
-            "test": accuracy(logits(model, test), labels[split.test]),
-            "alpha": model.alpha.item(),
-        }
-        rows.append(
-            row
-            | {"training_loss": cross_entropy(logits(model, asked), answers) if losses else np.nan}
-        )
+        row = {"epoch": epoch + 1, "loss": loss, "alpha": model.alpha.item()}
+        row["held_out"] = accuracy(logits(model, held), labels[split.held_out])
+        row["test"] = accuracy(logits(model, test), labels[split.test])
+        seen = cross_entropy(logits(model, asked), answers) if losses else np.nan
+        rows.append(row | {"training_loss": seen})
         if row["held_out"] > best["held_out"] and _arrived(row["alpha"], recipe):
             E, w = model.embedding.detach().numpy().copy(), model.w.detach().numpy().copy()
             best.update(row, model=Trained(recipe, E, w, model.v.item(), model.alpha.item(), []))
@@ -141,9 +131,9 @@ def watch(
 
 def watch_all(jobs: Sequence[tuple[Any, ...]]) -> list[Watched]:
     """`watch` for argument tuples, on all cores; what is kept is read."""
-    return parallel.run_blocks(
-        _watch_one, [(paths.processed_dir(), *job) for job in jobs], description="training"
-    )
+    code = ("papers/hardmax", "compendium/models/authors_recipe.py")
+    cache = Cache(paths.processed_dir() / "hardmax", code)
+    return parallel.run_blocks(_watch_one, [(cache, *job) for job in jobs], description="training")
 
 
 def judge(
@@ -202,42 +192,26 @@ def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
     seed has no such loss: one of them had passed it before its first epoch ended.
     """
     rows: list[dict[str, Any]] = []
-    keys: Any
-    for keys, part in curves.groupby(["dimension", "repeats", "step_size"], sort=False):
-        d, repeats, alpha = keys
-        if alpha == 0:
-            continue
-        flat = curves[
-            (curves["dimension"] == d) & (curves["repeats"] == repeats) & (curves["step_size"] == 0)
-        ]
-        met = [
-            at_equal_loss(one[one["alpha"] >= 0.999 * alpha], flat[flat["seed"] == seed])
-            for seed, one in part.groupby("seed")
-        ]
-        losses, with_attention, without = np.array(met).T
-        row: dict[str, Any] = {
-            "dimension": d,
-            "repeats": repeats,
-            "step_size": alpha,
-            "loss": float(np.mean(losses)),
-        }
-        row |= {
-            "least_loss": part["training_loss"].min(),
-            "least_loss_without": flat["training_loss"].min(),
-        }
-        difference = with_attention - without
-        found = statistics.over_seeds(difference) if np.isfinite(difference).all() else None
-        names = ("gain", "low", "high")
-        row |= dict(
-            zip(names, (found.mean, found.low, found.high) if found else 3 * [np.nan], strict=True)
-        )
-        rows.append(
-            row
-            | {
-                "accuracy": float(np.mean(with_attention)),
-                "accuracy_without": float(np.mean(without)),
-            }
-        )
+    for (d, repeats), pair in curves.groupby(["dimension", "repeats"], sort=False):
+        flat = pair[pair["step_size"] == 0]
+        for alpha, part in pair[pair["step_size"] != 0].groupby("step_size", sort=False):
+            met = [
+                at_equal_loss(one[one["alpha"] >= 0.999 * alpha], flat[flat["seed"] == seed])
+                for seed, one in part.groupby("seed")
+            ]
+            losses, with_attention, without = np.array(met).T
+            difference = with_attention - without
+            gain, low, high = np.nan, np.nan, np.nan
+            if np.isfinite(difference).all():
+                found = statistics.over_seeds(difference)
+                gain, low, high = found.mean, found.low, found.high
+            rows.append({
+                "dimension": d, "repeats": repeats, "step_size": alpha, "loss": losses.mean(),
+                "least_loss": part["training_loss"].min(),
+                "least_loss_without": flat["training_loss"].min(),
+                "gain": gain, "low": low, "high": high,
+                "accuracy": with_attention.mean(), "accuracy_without": without.mean(),
+            })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -250,19 +224,6 @@ def _arrived(alpha: float, recipe: Recipe) -> bool:
     return recipe.train_alpha or abs(alpha - recipe.alpha) <= 1e-3 * recipe.alpha
 
 
-def _watch_one(processed: Path, recipe: Recipe, *arguments: Any) -> Watched:
-    code = ("papers/hardmax", "compendium/models/authors_recipe.py")
-    return Cache(processed / "hardmax", _write, _read, code).keep(
-        watch, recipe, *arguments, label=f"watched-d{recipe.dimension}-{recipe.attention}"
-    )
-
-
-def _write(folder: Path, watched: Watched) -> None:
-    watched.curve.to_csv(
-        folder / "curve.csv", index=False, float_format="%.17g", lineterminator="\n"
-    )
-    write_model(folder, watched.stopped)
-
-
-def _read(folder: Path) -> Watched:
-    return Watched(read_model(folder), pd.read_csv(folder / "curve.csv"))
+def _watch_one(cache: Cache, recipe: Recipe, *arguments: Any) -> Watched:
+    label = f"watched-d{recipe.dimension}-{recipe.attention}"
+    return cache.keep(watch, recipe, *arguments, label=label)

@@ -1,24 +1,28 @@
-"""Sentiment classifiers of the hardmax chapter: trained, kept, handed from notebook 42 to 43."""
+"""Sentiment classifiers of the hardmax chapter: trained, kept, handed from notebook 42 to 43; and
+the one that the authors of 004 published.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from compendium import paths
 from compendium.cache import Cache
+from compendium.corpora import checksums
 from papers.hardmax.reviews import Bags
 from papers.hardmax.sentiment import Recipe
 from papers.hardmax.training import Trained, train
 from softgeom import parallel
+from softgeom.source import Source, announce, sha256_of
 
 _MAKER = "42_sentiment"
-_CODE = ("papers/hardmax", "compendium/models/classifiers.py")
+_PUBLISHED = "models/hardmax_published"
+_ARRAYS = ("embedding", "alpha", "decoder_weight", "decoder_bias", "layers", "temperature")
 
 
 @dataclass(frozen=True)
@@ -33,73 +37,69 @@ class TestReviews:
 
 def train_all(jobs: Sequence[tuple[Any, ...]]) -> list[Trained]:
     """Models for argument lists of `hardmax.training.train`, read where they are kept already."""
-    jobs = [(paths.processed_dir(), *job) for job in jobs]
-    return parallel.run_blocks(_train_one, jobs, description="training")
+    cache = _cache()  # the folder of this process: workers have no notebook's working directory
+    return parallel.run_blocks(_train_one, [(cache, *job) for job in jobs], description="training")
 
 
 def hand_over(name: str, thing: Trained | TestReviews) -> str:
     """Keep a model, or the reviews, under a name for notebook 43; returns the name."""
-    kind = _models if isinstance(thing, Trained) else _reviews
-    kind(paths.processed_dir()).keep(_as_it_is, thing, label=name)
+    _cache().keep(_as_it_is, thing, label=name)
     return name
 
 
-def handed_model(name: str) -> Trained:
-    """A model that notebook 42 handed over."""
-    return _models(paths.processed_dir()).recall(name, _MAKER)
+def handed(name: str) -> Any:
+    """The model, or the `TestReviews`, that notebook 42 handed over under this name."""
+    return _cache().recall(name, _MAKER)
 
 
-def handed_reviews(name: str) -> TestReviews:
-    """The reviews that notebook 42 handed over."""
-    return _reviews(paths.processed_dir()).recall(name, _MAKER)
-
-
-def _train_one(processed: Path, recipe: Recipe, *arguments: Any) -> Trained:
+def _train_one(cache: Cache, recipe: Recipe, *arguments: Any) -> Trained:
     bags, targets, size, polarity, held_out = (*arguments, None, None)[:5]
     polarity = polarity if recipe.start == "polarity" else None  # other starts do not look at it
-    return _models(processed).keep(
-        train, recipe, bags, targets, size, polarity, held_out, label="classifier"
-    )
+    arguments = (recipe, bags, targets, size, polarity, held_out)
+    return cache.keep(train, *arguments, label="classifier")
 
 
 def _as_it_is(thing: Any) -> Any:
     return thing
 
 
-def _models(processed: Path) -> Cache[Trained]:
-    return Cache(processed / "hardmax", write_model, read_model, _CODE)
+def _cache() -> Cache:
+    return Cache(paths.processed_dir() / "hardmax", ("papers/hardmax",))
 
 
-def _reviews(processed: Path) -> Cache[TestReviews]:
-    return Cache(processed / "hardmax", _write_reviews, _read_reviews, _CODE)
+@dataclass(frozen=True)
+class Published:
+    """The authors' classifier, and their histories of losses and accuracies (`_hm`: hard)."""
+
+    model: Trained
+    histories: pd.DataFrame
+    source: Source
 
 
-def write_model(folder: Path, model: Trained) -> None:
-    """Arrays as NumPy's, the recipe as JSON: nothing that executes."""
-    arrays = {name: getattr(model, name) for name in ("embedding", "w", "v", "alpha")}
-    curve = np.array(model.curve).reshape(-1, 3)
-    np.savez(folder / "model.npz", allow_pickle=False, curve=curve, **arrays)
-    (folder / "recipe.json").write_text(
-        json.dumps(asdict(model.recipe), indent=1) + "\n", encoding="utf-8"
-    )
-
-
-def read_model(folder: Path) -> Trained:
-    """What `write_model` wrote."""
-    recipe = Recipe(**json.loads((folder / "recipe.json").read_text(encoding="utf-8")))
-    with np.load(folder / "model.npz", allow_pickle=False) as f:
-        curve = [(int(epoch), float(loss), float(score)) for epoch, loss, score in f["curve"]]
-        return Trained(recipe, f["embedding"], f["w"], float(f["v"]), float(f["alpha"]), curve)
-
-
-def _write_reviews(folder: Path, test: TestReviews) -> None:
-    bags = {"words": test.bags.words, "counts": test.bags.counts}
-    known = {"labels": test.labels, "vocabulary": test.vocabulary, "polarity": test.polarity}
-    np.savez(folder / "reviews.npz", allow_pickle=False, **known, **bags)
-
-
-def _read_reviews(folder: Path) -> TestReviews:
-    with np.load(folder / "reviews.npz", allow_pickle=False) as f:
-        return TestReviews(
-            Bags(f["words"], f["counts"]), f["labels"], f["vocabulary"], f["polarity"]
-        )
+def load_published() -> Published | None:
+    """What the authors of 004 published of their experiment (CC0): the trained classifier at d = 2
+    and the training histories at four dimensions; None where the data folder does not hold them.
+    Their vocabulary is not published, so single words and accuracy cannot be studied. ValueError
+    when a file lacks an array or a shape does not fit: a damaged file is not an absent one.
+    """
+    detail = f"{_PUBLISHED}/published_d2.npz"
+    model, histories = map(paths.find_data, (detail, f"{_PUBLISHED}/published_histories.csv"))
+    if model is None or histories is None:
+        return None
+    with np.load(checksums.check(model), allow_pickle=False) as file:
+        if missing := [name for name in _ARRAYS if name not in file.files]:
+            known = ", ".join(file.files)
+            raise ValueError(f"{model.name} lacks {', '.join(missing)}; it holds {known}")
+        E, alpha, w, v, layers, temperature = (file[name] for name in _ARRAYS)
+    E, w = E.astype(np.float32), w.astype(np.float32).ravel()
+    if E.ndim != 2 or w.shape != E.shape[1:]:
+        told = f"an embedding of shape {E.shape} and a decoder of shape {w.shape} do not fit"
+        raise ValueError(f"{model.name}: {told}")
+    recipe = Recipe(
+        dimension=len(w), layers=layers.item(), alpha=alpha.item(), train_alpha=True,
+        attention="softmax", temperature=temperature.item(),
+    )  # fmt: skip
+    title, digest = "the classifier published by the authors of 004", sha256_of(model.read_bytes())
+    source = announce(Source(title, "local", detail, "", digest))
+    trained = Trained(recipe, E, w, v.item(), alpha.item(), [])
+    return Published(trained, pd.read_csv(checksums.check(histories)), source)

@@ -1,17 +1,14 @@
-"""One run of the margin sweep (003, Section 7): a GPT and its prior, trained, written, read."""
+"""One run of the margin sweep (003, Section 7): a GPT and its prior, trained."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from safetensors.torch import load_file, save_file
 
 from papers.language_model.configuration import TrainingConfig
 from papers.language_model.gpt import GPT, GPTConfig
-from papers.language_model.saved import load_model, save_model
 from papers.language_model.tokens import Tokens
 from papers.language_model.training import DivergedError, Penalty, train
 from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
@@ -49,7 +46,7 @@ def train_margin_run(
     model, evaluations, diverged_at = train_under(
         prior, gpt, training, tokens, validation, device, checkpoint=checkpoint
     )
-    return MarginRun(model, prior.cpu(), evaluations, diverged_at)
+    return MarginRun(model.eval(), prior.cpu().eval(), evaluations, diverged_at)
 
 
 def train_under(
@@ -77,26 +74,3 @@ def train_under(
     except DivergedError as error:
         return model.cpu(), [], error.step
     return model.cpu(), result.evaluations, None
-
-
-def write(folder: Path, run: MarginRun) -> None:
-    """Weights as safetensors, the rest as JSON."""
-    save_model(folder, run.model)
-    tensors = {name: tensor.contiguous().cpu() for name, tensor in run.prior.state_dict().items()}
-    save_file(tensors, folder / "prior.safetensors")
-    np.save(folder / "sizes.npy", run.sizes, allow_pickle=False)
-    outcome = {
-        "evaluations": run.evaluations,
-        "diverged_at": run.diverged_at,
-        "prior": asdict(run.prior.config),
-    }
-    (folder / "outcome.json").write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
-
-
-def read(folder: Path) -> MarginRun:
-    """What `write` wrote; model and prior in evaluation."""
-    outcome = json.loads((folder / "outcome.json").read_text(encoding="utf-8"))
-    prior = EmbeddingPrior(PriorConfig(**outcome.pop("prior")))
-    prior.load_state_dict(load_file(folder / "prior.safetensors"))
-    sizes = np.load(folder / "sizes.npy", allow_pickle=False)
-    return MarginRun(load_model(folder).eval(), prior.eval(), **outcome, sizes=sizes)

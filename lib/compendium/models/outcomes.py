@@ -14,7 +14,7 @@ import torch
 
 from compendium import statistics
 from compendium.book import load_record, load_sources
-from compendium.models.encoded import EncodedText, load_encoded
+from compendium.models.language_models import EncodedText, load_encoded
 from compendium.models.ngrams import NGramTable
 from compendium.models.sweep import Experiment, embeddings_rms, load_experiment, window_scores
 from papers.language_model import Tokens, resolve_device, window_losses, windows

@@ -6,20 +6,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from compendium.models.released import available, load_released_llama
-from compendium.models.store import load_trained
+from compendium import paths
+from compendium.corpora import checksums
+from compendium.models.language_models import load_trained
+from compendium.models.vocabularies import available
 from papers.language_model.generation import generate
 from papers.language_model.gguf_llama import load_gguf_llama
 from papers.language_model.gpt import Decoder
+from papers.language_model.llama import Llama
+from papers.language_model.llama2c import load_llama2c
 from papers.language_model.tokens import windows
 from softgeom.checkpoints import RELEASED
-from softgeom.source import Source
+from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
+
+# Small models of Llama's type in the llama2.c format, 0.23 and 0.26 million parameters: title,
+# weights, pieces. Both have the same 512 pieces.
+_LOCAL = ("AI Dreams 260K", "models/aidreams260K.bin", "models/tok512.bin")
+_HUB = ("TinyStories 260K", "models/stories260K/stories260K.bin", "models/stories260K/tok512.bin")
+_REPOSITORY = "karpathy/tinyllamas"
+
+ABSENT = Source(
+    "no Llama-type model",
+    "embedded",
+    "none in the data folder, and the hub does not answer: the trained GPT alone",
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +96,23 @@ def load_subjects(profile: str) -> tuple[list[Subject], list[Source]]:
     return subjects, [corpus, source]
 
 
+def load_released_llama() -> tuple[Llama | None, Source]:
+    """The first Llama-type model that can be had, and where it came from; `None` and `ABSENT`,
+    which counts as a stand-in, when there is none. ValueError if a file is damaged.
+    """
+    if _find(_LOCAL) is None and _find(_HUB) is None:
+        fetched("stories260K", _fetch_from_hub)
+    for title, model, tokenizer in (_LOCAL, _HUB):
+        if found := _find((title, model, tokenizer)):
+            origin = read_origin(found[0].parent)
+            kind = "hub" if origin else "local"
+            source = Source(
+                title, kind, model, origin.get("commit", ""), sha256_of(found[0].read_bytes())
+            )
+            return load_llama2c(*map(checksums.check, found)), announce(source)
+    return None, announce(ABSENT)
+
+
 def load_known(name: str) -> tuple[Subject | None, str]:
     """A released language model by name (`smollm2`), fetched once by hash, or None and why it
     cannot be had. ValueError when the name is none of them, or a file is damaged.
@@ -93,6 +127,23 @@ def load_known(name: str) -> tuple[Subject | None, str]:
     released = RELEASED[name]
     model = load_gguf_llama(released.fetch()[0])
     return Subject(released.title.partition("-")[0], model, model.tokenizer, released.source), ""
+
+
+def _find(files: tuple[str, str, str]) -> tuple[Path, Path] | None:
+    model, tokenizer = (paths.find_data(relative) for relative in files[1:])
+    return (model, tokenizer) if model and tokenizer else None
+
+
+def _fetch_from_hub() -> None:
+    from huggingface_hub import HfApi, hf_hub_download
+
+    commit = HfApi().model_info(_REPOSITORY).sha or "main"
+    folder = paths.downloads_dir() / "models"
+    for relative in _HUB[1:]:
+        hf_hub_download(
+            _REPOSITORY, relative.removeprefix("models/"), revision=commit, local_dir=folder
+        )
+    write_origin(folder / "stories260K", repository=_REPOSITORY, commit=commit)
 
 
 def _label(piece: str) -> str:

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from compendium.cache import Cache
 from compendium.models import margin_run
-from compendium.models.encoded import EncodedText
-from compendium.models.margin_run import MarginRun
+from compendium.models.language_models import EncodedText
 from papers.language_model import (
     GPT,
     GPTConfig,
@@ -167,7 +166,7 @@ def load_experiment(folder: Path, key: str) -> tuple[GPT, EmbeddingPrior]:
     """The trained model and prior of a finished run, in evaluation; FileNotFoundError if it is not
     there, or was made by other code.
     """
-    run = _cache(folder).recall(key, maker="23_margin_sweep")
+    run: margin_run.MarginRun = _cache(folder).recall(key, maker="23_margin_sweep")
     return run.model, run.prior
 
 
@@ -251,5 +250,5 @@ def evaluations_table(outcomes: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _cache(folder: Path) -> Cache[MarginRun]:
-    return Cache(folder, margin_run.write, margin_run.read, margin_run.CODE)
+def _cache(folder: Path) -> Cache:
+    return Cache(folder, margin_run.CODE)

@@ -1,29 +1,81 @@
-"""Advertised and reachable vocabularies of released models: their scans, kept, and what is read
-where a lost character is drawn, in a font that matplotlib brings (DejaVu Sans, no Chinese).
+"""What recognisers advertise and what they can answer with: their scans, kept, and what is read
+where a character that can never win is drawn, in a font that matplotlib brings (DejaVu Sans).
+
+Several notebooks ask about the same head. What is read back of a scan is the evidence, which every
+notebook verifies again.
 """
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from compendium import paths
+from compendium.cache import Cache
 from compendium.models import glyphs
 from compendium.models.characters import partners
-from compendium.models.released import available as available
-from compendium.models.scans import kept_scan
 from softgeom.card import script_of
-from softgeom.checkpoints import Head, load_head, load_softmax_layer
-from softgeom.layer import Box
+from softgeom.checkpoints import RELEASED, Head, load_head, load_softmax_layer
+from softgeom.layer import Box, SoftmaxLayer
 from softgeom.scan_result import Scan
+from softgeom.scanner import scan
 
 # language, word and meaning: a word of everyday life for each letter that one of the recognisers
 # lists; capitals, as on a sign
 _SIGNS = paths.LIB.parent / "data" / "reference" / "words_on_signs.csv"
 WORDS = tuple(pd.read_csv(_SIGNS).itertuples(index=False, name=None))
+# rows of one head under another set, in another kind of file, or of a handful of classes
+_TWICE = (
+    "rapidocrlite, box of 10",
+    "PP-OCRv5 mobile, Paddle's own file",
+    "human, gear",
+    "Tesseract, English",
+    "Tesseract, Japanese",
+)
+
+
+def kept_scan(layer: SoftmaxLayer, classes: np.ndarray, features: Box) -> Scan:
+    """`scan(layer, classes, features=features)`, read where the same code has made it from the same
+    layer before; a run that was killed goes on.
+    """
+    cache = Cache(paths.processed_dir() / "scans", ("../scanner/src/softgeom",))
+    tokens = np.asarray(layer.tokens or (), dtype=str)
+    arguments = (layer.W, layer.b, tokens, np.asarray(classes), features)
+    findings = cache.keep(_findings, *arguments, label="scan", resumes=True)
+    return Scan(layer, features, findings)
+
+
+def _findings(
+    W: np.ndarray,
+    b: np.ndarray | None,
+    tokens: np.ndarray,
+    classes: np.ndarray,
+    features: Box,
+    checkpoint: Path | None = None,
+):
+    layer = SoftmaxLayer(W, b, tuple(tokens.tolist()) or None)
+    workers = int(os.environ.get("JOBS") or 1)  # other notebooks run beside
+    how = {"features": features, "n_jobs": workers, "checkpoint": checkpoint, "progress": True}
+    return scan(layer, classes, **how).findings
+
+
+def available(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Which released models can be had, and of the others why not; fetches missing files once."""
+    found, absent = [], {}
+    for name in names:
+        try:
+            RELEASED[name].fetch()
+            if RELEASED[name].model.path.endswith(".gguf"):
+                import gguf  # noqa: F401 - its reader is in the extra `models`
+            found.append(name)
+        except (ValueError, ImportError) as error:
+            absent[name] = str(error)
+    return found, absent
 
 
 def heads(names: Iterable[str]) -> tuple[dict[str, Head], dict[str, str]]:
@@ -36,6 +88,27 @@ def scan_released(name: str) -> Scan:
     """The scan of a released model's head in the box of 100, all classes; kept."""
     layer = load_softmax_layer(name)
     return kept_scan(layer, np.arange(layer.classes), Box(100.0))
+
+
+def scanned_heads() -> pd.DataFrame:
+    """Every head that the benchmarks `found_unaided` and `tesseract` scanned: model, package,
+    classes, features, lost, always (with any features), own (where the step before the layer
+    puts the features), alike (lost outputs that share a row), share.
+    """
+    bench = paths.root() / "results" / "bench"
+    found = pd.read_csv(bench / "found_unaided.csv", thousands=",")
+    found = found[found.layer.notna() & ~found.model.isin(_TWICE)]
+    size = found.layer.str.replace(",", "").str.extract(r"(\d+) x (\d+)").astype(int)
+    columns = {"unargmaxable": "lost", "whatever the features": "always", "rows alike": "alike"}
+    columns["in its own range"] = "own"
+    found = found.rename(columns=columns).assign(classes=size[0], features=size[1])
+    files = pd.read_csv(bench / "tesseract.csv")
+    files = files.assign(model="Tesseract, " + files.file, lost=files.unargmaxable)
+    files = files.assign(always=0, alike=0, own=files.lost)
+    heads = pd.concat([found, files], ignore_index=True)
+    counts = ["classes", "features", "lost", "always", "own", "alike"]
+    heads = heads[["model", "package", *counts]].astype(dict.fromkeys(counts, "Int64"))
+    return heads.assign(share=(heads.lost / heads.classes).astype(float))
 
 
 def writing_of(token: str) -> str:
@@ -64,12 +137,14 @@ def matched(lost: Sequence[str], free: Sequence[str], font: glyphs.Font) -> list
     which stands for rarity, where there is one left, with the closest ink.
     """
     inks = {c: glyphs.ink(c, font) for c in {*lost, *free}}
-    return partners(
-        lost,
-        free,
-        lambda c: (script_of(c), c.isupper()),
-        lambda a, b: (abs(_block(a) - _block(b)), abs(inks[a] - inks[b])),
-    )
+
+    def kind(c: str) -> tuple[str, bool]:
+        return script_of(c), c.isupper()
+
+    def distance(a: str, b: str) -> tuple[int, float]:
+        return abs(_block(a) - _block(b)), abs(inks[a] - inks[b])
+
+    return partners(lost, free, kind, distance)
 
 
 def between(letter: str) -> str:

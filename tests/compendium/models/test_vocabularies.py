@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from compendium import paths
 from compendium.models import glyphs, vocabularies
+from softgeom.examples import uniform_layer
 from softgeom.layer import Box, SoftmaxLayer
 from softgeom.scanner import scan
 
@@ -45,3 +47,18 @@ def test_lost_letters_stand_between_plain_ones():
 def test_every_word_can_be_drawn():
     drawn = glyphs.latin_font().characters
     assert not [word for _, word, _ in vocabularies.WORDS if set(word) - drawn]
+
+
+def test_a_kept_scan_is_read_back_and_proves_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "processed_dir", lambda: tmp_path)
+    plain = uniform_layer(50, 4, seed=2)
+    layer = SoftmaxLayer(plain.W, plain.b, [f"t{i}" for i in range(50)])
+    fresh = scan(layer, range(0, 50, 2), features=Box(10.0))
+    for _ in range(2):
+        found = vocabularies.kept_scan(layer, np.arange(0, 50, 2), Box(10.0))
+        assert found.verify()
+        assert found.table.equals(fresh.table)
+        assert found.layer is layer
+    assert len(list(tmp_path.glob("scans/scan-*.joblib"))) == 1
+    vocabularies.kept_scan(layer, np.arange(0, 50, 2), Box(5.0))
+    assert len(list(tmp_path.glob("scans/scan-*.joblib"))) == 2

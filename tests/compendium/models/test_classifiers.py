@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from compendium.models import hardmax_published
+from compendium.models import classifiers
 
 
 @pytest.fixture
@@ -10,7 +10,7 @@ def folder(tmp_path, monkeypatch):
         path = tmp_path / relative.rsplit("/", 1)[-1]
         return path if path.is_file() else None
 
-    monkeypatch.setattr(hardmax_published.paths, "find_data", find)
+    monkeypatch.setattr(classifiers.paths, "find_data", find)
     return tmp_path
 
 
@@ -26,10 +26,19 @@ def write(folder, arrays):
     (folder / "published_histories.csv").write_text("history,dimension,epoch\n2,2,1\n", "utf-8")
 
 
+def test_what_one_notebook_hands_over_another_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(classifiers.paths, "processed_dir", lambda: tmp_path)
+    reviews = classifiers.TestReviews(None, np.array([0, 1]), np.array(["a"]), np.ones(1))
+    with pytest.raises(FileNotFoundError, match="run notebook 42_sentiment first"):
+        classifiers.handed("reviews")
+    assert classifiers.hand_over("reviews", reviews) == "reviews"
+    assert classifiers.handed("reviews").labels.tolist() == [0, 1]
+
+
 def test_absent_is_none_present_a_classifier_and_damaged_named(folder):
-    assert hardmax_published.load_published() is None
+    assert classifiers.load_published() is None
     write(folder, ARRAYS)
-    found = hardmax_published.load_published()
+    found = classifiers.load_published()
     assert found is not None
     model = found.model.model()
     assert model.alpha.item() == pytest.approx(2.353)
@@ -38,7 +47,7 @@ def test_absent_is_none_present_a_classifier_and_damaged_named(folder):
     assert len(found.histories) == 1
     write(folder, {name: array for name, array in ARRAYS.items() if name != "alpha"})
     with pytest.raises(ValueError, match="lacks alpha"):
-        hardmax_published.load_published()
+        classifiers.load_published()
     write(folder, ARRAYS | {"decoder_weight": np.ones((1, 3))})
     with pytest.raises(ValueError, match="do not fit"):
-        hardmax_published.load_published()
+        classifiers.load_published()
