@@ -1,10 +1,10 @@
-"""Pickles of plain data, read by an allow-list: containers, strings, numbers, NumPy arrays. Nothing
-else is ever built.
+"""Pickles of plain data, read by an allow-list: containers, strings, numbers, NumPy arrays.
 
-A pickle is a programme for a small stack machine, and its only dangerous instruction is "call this
-global". Here the handful of globals that arrays need stand for classes of this file, which take
-down what they are told and check it; every other global is refused by name before anything is
-called. Lengths that the file declares are compared with the file first.
+A pickle is a programme for a small stack machine. Two of its instructions are dangerous: "call this
+global" and "set the state of this object". The few globals that arrays need stand for objects of
+this file, which check what they are given and refuse another state. Every other global is refused
+by its name before anything is called. Lengths that the file declares are compared with the file
+first.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import io
 import math
 import pickle
 import pickletools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,7 @@ def read_plain_pickle(path: Path) -> Any:
             f"{path} asks for {error}, which is not plain data; nothing of it was executed. "
             "Save the weights as .npz or safetensors."
         ) from None
-    # a damaged programme can fail in any of the unpickler's instructions
-    except Exception as error:
+    except Exception as error:  # each instruction of a damaged programme fails in its own way
         raise ValueError(
             f"{path} is not a whole pickle of plain data ({type(error).__name__}: "
             f"{plain(error)}); fetch it again."
@@ -62,7 +62,7 @@ class _ForbiddenError(Exception):
 
 
 class _Dtype:
-    """What a pickle says about a dtype: its code and byte order."""
+    """A dtype as a pickle describes it: its code and byte order."""
 
     def __init__(self, code: Any = None, *_: Any):
         self.code, self.order = str(code), "="
@@ -82,7 +82,7 @@ class _Dtype:
 
 
 class _Array:
-    """What a pickle says about an array: shape, dtype and bytes."""
+    """An array as a pickle describes it: shape, dtype and bytes."""
 
     def __init__(self, *_: Any):
         self.array: np.ndarray | None = None
@@ -93,6 +93,19 @@ class _Array:
         if not isinstance(content, bytes) or math.prod(shape) * dtype.itemsize != len(content):
             raise ValueError(f"an array of shape {shape} and {dtype} does not fit its bytes")
         self.array = np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+class _Function:
+    """A function that a pickle may call; a plain function would let it set the defaults."""
+
+    def __init__(self, call: Callable[..., Any]):
+        self._call = call
+
+    def __call__(self, *given: Any) -> Any:
+        return self._call(*given)
+
+    def __setstate__(self, state: Any) -> None:
+        raise ValueError("a function has no state to set")
 
 
 def _scalar(kind: _Dtype, content: bytes = b"") -> Any:
@@ -112,22 +125,16 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")  # how protocol 2 writes bytes
 
 
-class _NdArray:
-    """The name `numpy.ndarray`, which a pickle hands to `_reconstruct` and never calls."""
-
-
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): collections.OrderedDict,
-    ("_codecs", "encode"): _encode,
-    ("numpy", "ndarray"): _NdArray,
+    ("_codecs", "encode"): _Function(_encode),
     ("numpy", "dtype"): _Dtype,
-    **{
-        (f"numpy.{core}.multiarray", name): stand_in
-        for core in ("core", "_core")
-        for name, stand_in in (("_reconstruct", _Array), ("scalar", _scalar))
-    },
-    **{(f"numpy.{core}.numeric", "_frombuffer"): _from_buffer for core in ("core", "_core")},
+    ("numpy", "ndarray"): _Array,  # handed to `_reconstruct`, and never called
 }
+for _core in ("core", "_core"):
+    _ALLOWED[f"numpy.{_core}.multiarray", "_reconstruct"] = _Array
+    _ALLOWED[f"numpy.{_core}.multiarray", "scalar"] = _Function(_scalar)
+    _ALLOWED[f"numpy.{_core}.numeric", "_frombuffer"] = _Function(_from_buffer)
 
 
 class _PlainUnpickler(pickle.Unpickler):
