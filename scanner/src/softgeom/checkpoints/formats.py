@@ -7,9 +7,11 @@ to an `Opened` where the format says more than names and shapes.
 
 from __future__ import annotations
 
+import errno
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from softgeom.checkpoints.tensors import TensorStore, plain
 from softgeom.checkpoints.tflite_file import open_tflite
 from softgeom.checkpoints.traineddata import open_traineddata
 from softgeom.checkpoints.unread import what_it_is
+from softgeom.foreseen import foreseen
 from softgeom.source import Source, hub_reachable
 
 _LISTED = 5  # models of a folder that are named
@@ -67,6 +70,26 @@ FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
 }  # fmt: skip
 # a file of these is read with the config.json, the index and the vocabulary beside it
 _WITH_CONFIG = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
+
+
+@contextmanager
+def damage_in_a_sentence(model: str) -> Iterator[None]:
+    """Libraries fail on damaged files in many ways: each becomes a ValueError that names the file.
+    A full memory, a missing file and the refusals of the readers themselves pass through.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        # EINVAL: the file sends its reader to a place that no file has
+        missing = isinstance(error, OSError) and error.errno != errno.EINVAL
+        if missing or foreseen(error):
+            raise
+        reason = plain(f"{type(error).__name__}: {error}")
+        raise ValueError(
+            f"{plain(model)} cannot be read ({reason}): it may be damaged, fetch or write it again."
+        ) from error
 
 
 def open_model(model: str, revision: str | None = None) -> Opened:

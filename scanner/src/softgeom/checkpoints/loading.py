@@ -35,13 +35,12 @@ import numpy as np
 
 from softgeom.checkpoints import conventions
 from softgeom.checkpoints.activation import Activation
-from softgeom.checkpoints.formats import open_model, refuse_revision
+from softgeom.checkpoints.formats import damage_in_a_sentence, open_model, refuse_revision
 from softgeom.checkpoints.labels import choose_names
 from softgeom.checkpoints.live import aligned, as_array, open_object
 from softgeom.checkpoints.matrices import matrix_shape
 from softgeom.checkpoints.opened import Asked, Opened, shown
 from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
-from softgeom.foreseen import foreseen
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer, read_only
 from softgeom.readout import PLAIN, Readout, readout_of
 from softgeom.source import Source
@@ -182,20 +181,10 @@ def load_head(
     if not isinstance(model, str | os.PathLike):
         refuse_revision(revision, "an object in memory")
         return _load(open_object(model), weight, bias, tokens, without_bias, blank)
-    try:
-        # what overflows here is not finite afterwards, and refused
-        with np.errstate(all="ignore"):
-            opened = open_model(os.fspath(model), revision)
-            return _load(opened, weight, bias, tokens, without_bias, blank)
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # libraries fail on damaged files in ways of their own
-        if foreseen(error):
-            raise
-        reason = plain(f"{type(error).__name__}: {error}")
-        raise ValueError(
-            f"{plain(str(model))} cannot be read ({reason}): is it damaged?"
-        ) from error
+    # what overflows here is not finite afterwards, and refused
+    with damage_in_a_sentence(str(model)), np.errstate(all="ignore"):
+        opened = open_model(os.fspath(model), revision)
+        return _load(opened, weight, bias, tokens, without_bias, blank)
 
 
 def _load(

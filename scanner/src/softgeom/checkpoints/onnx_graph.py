@@ -40,14 +40,7 @@ class OnnxGraph:
     def __init__(self, path: Path):
         import onnx
 
-        try:
-            model = onnx.load(str(path), load_external_data=False)
-        except Exception as error:  # protobuf raises its own class, which is no public name
-            raise ValueError(
-                f"{path} is not a whole ONNX file ({type(error).__name__}: {error}): fetch "
-                "it again."
-            ) from error
-        self.path, self.model = path, model
+        self.path, self.model = path, (model := onnx.load(str(path), load_external_data=False))
         # text that is not UTF-8 comes as bytes
         texts = (entry for entry in model.metadata_props if isinstance(entry.value, str))
         self.metadata = {entry.key: entry.value for entry in texts}  # others are not UTF-8

@@ -10,7 +10,7 @@ from typing import Any
 
 from softgeom.checkpoints import load_head
 from softgeom.checkpoints.choosing import candidates
-from softgeom.checkpoints.formats import open_model
+from softgeom.checkpoints.formats import damage_in_a_sentence, open_model
 from softgeom.checkpoints.tensors import plain
 from softgeom.commands.boundary import DONE
 
@@ -35,7 +35,10 @@ def run(options: argparse.Namespace) -> int:
         head, refusal = None, str(error)
     place = Path(model)
     # a pipe has no end
-    found = candidates(open_model(model).store) if place.is_file() or place.is_dir() else []
+    found = []
+    if place.is_file() or place.is_dir():
+        with damage_in_a_sentence(model):
+            found = candidates(open_model(model).store)
     if options.json:
         chosen: dict[str, Any] | None = None
         if head is not None:
