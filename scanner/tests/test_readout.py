@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from softgeom.readout import Readout, readout_of
+from softgeom.checkpoints.conventions import readout_of
+from softgeom.readout import Readout
 
 CONFIGURATIONS = [
     ({"model_type": "gemma2"}, {"soft_cap": 30.0}),  # the family's own value

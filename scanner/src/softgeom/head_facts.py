@@ -13,35 +13,16 @@ from softgeom.readout import PLAIN, Readout
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """The layer behind a scan, answers or ceilings.
+    """The layer behind a scan, answers or ceilings."""
 
-    Attributes
-    ----------
-    source : str
-        The file, model or object that it was read from.
-    tensors : mapping
-        The names of what was taken: `weight`, and `bias`, `gain`, `shift` where there are any.
-    shape : (classes, features)
-    chosen : str
-        How it was chosen, in a sentence.
-    features : str
-        The feature set that was used.
-    because : str or None
-        Why that set, where the model decided it.
-    known_set : str or None
-        What the model itself shows of its features, where another set was used.
-    readout : Readout
-        What stands between the layer's scores and the model's answer.
-    """
-
-    source: str
-    tensors: Mapping[str, str] = field(default_factory=dict)
-    shape: tuple[int, int] = (0, 0)
-    chosen: str = ""
-    features: str = ""
-    because: str | None = None
-    known_set: str | None = None
-    readout: Readout = PLAIN
+    source: str  # the file, model or object that it was read from
+    tensors: Mapping[str, str] = field(default_factory=dict)  # weight, and bias, gain, shift
+    shape: tuple[int, int] = (0, 0)  # (classes, features)
+    chosen: str = ""  # how it was chosen, in a sentence
+    features: str = ""  # the feature set that was used
+    because: str | None = None  # why that set, where the model decided it
+    known_set: str | None = None  # what the model shows of its features, where another set was used
+    readout: Readout = PLAIN  # what stands between the scores and the model's answer
 
     def lines(self) -> list[str]:
         """One line for the layer, then what a reader has to know about the result."""

@@ -1,5 +1,6 @@
 """Weights of other people's models, read without running anything of theirs."""
 
+from softgeom.checkpoints.label_files import classes_in_script as classes_in_script
 from softgeom.checkpoints.llama2c import Llama2cConfig as Llama2cConfig
 from softgeom.checkpoints.llama2c import read_llama2c as read_llama2c
 from softgeom.checkpoints.llama2c import read_llama2c_tokenizer as read_llama2c_tokenizer
@@ -7,4 +8,3 @@ from softgeom.checkpoints.loading import Head as Head
 from softgeom.checkpoints.loading import load_head as load_head
 from softgeom.checkpoints.loading import load_softmax_layer as load_softmax_layer
 from softgeom.checkpoints.released import RELEASED as RELEASED
-from softgeom.checkpoints.token_strings import classes_in_script as classes_in_script

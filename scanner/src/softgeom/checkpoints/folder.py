@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints.head_table import PART
+from softgeom.checkpoints.label_files import TOKEN_FILES
 from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
 from softgeom.checkpoints.tensors import TensorStore, plain
-from softgeom.checkpoints.token_strings import TOKEN_FILES
 
 # One file, then the index of shards; safetensors before pickles, since reading them needs neither
 # PyTorch nor trust.

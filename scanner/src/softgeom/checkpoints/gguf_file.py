@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints.head_table import EMBEDDERS
+from softgeom.checkpoints.label_files import decode_bytes
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import describe
-from softgeom.checkpoints.token_strings import decode_bytes
 
 _FLOATS = {"F64", "F32", "F16", "BF16"}
 

@@ -18,10 +18,10 @@ from typing import Any
 from urllib.parse import quote
 
 from softgeom.checkpoints.folder import INDEXED, SINGLE, MergedStore, read_json, weight_map
+from softgeom.checkpoints.label_files import ADDED_TOKENS, TOKEN_FILES
 from softgeom.checkpoints.packages import cache_folder
 from softgeom.checkpoints.safetensors_file import SafetensorsStore
 from softgeom.checkpoints.tensors import TensorStore, plain
-from softgeom.checkpoints.token_strings import ADDED_TOKENS, TOKEN_FILES
 from softgeom.progress import track
 from softgeom.source import hub_reachable
 from softgeom.writing import write_bytes

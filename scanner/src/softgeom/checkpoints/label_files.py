@@ -1,27 +1,48 @@
-"""Files that name classes, read as data: one name a line, JSON, pickles of plain data, and Python
-files with a literal list of strings, which are parsed and never run.
+"""Files that name classes, read as data: one name a line, JSON, `tokenizer.json` of any model type,
+pickles of plain data, and Python files with a literal list of strings. No tokenizer is built and no
+code of a model runs.
+
+Byte-level vocabularies, in which a space is written as another character, are decoded into the text
+that they stand for.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.tensors import plain
-from softgeom.checkpoints.token_strings import decoded, vocabulary_of
 
+TOKEN_FILES = ("tokenizer.json", "vocab.json", "vocab.txt")
+# what stands beside the last two: token to id, and a table by id among other things
+ADDED_TOKENS = ("added_tokens.json", "tokenizer_config.json")
 _LARGEST = 2**26  # bytes of a file of names
 _LARGEST_SOURCE = 2**22  # bytes of Python that are parsed for a list
 _DEEPEST = 6  # levels of a JSON file that are searched for names
+_MOST_TOKENS = 2**31  # no layer has as many rows
 # what reading a file of another kind raises
 _UNFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_WORD_BOUNDARIES = "▁Ġ \t\n"  # how SentencePiece and byte-level vocabularies write a space
+_WRITTEN_WITH_HAN = {"HAN": ("CJK",), "JAPANESE": ("CJK", "HIRAGANA", "KATAKANA")}
+
+# the byte-level alphabet: printable Latin-1 stands for itself, the rest follow from U+0100
+_PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+_BYTES = {chr(byte): byte for byte in _PRINTABLE}
+_BYTES |= {chr(256 + n): byte for n, byte in enumerate(_OTHERS)}
+
+Names = Sequence[str] | dict[int, str]
 
 
-def read_names(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
+def read_names(path: Path, classes: int) -> Names:
     """The names in a file, in their order or by number: of several lists the one of so many
     classes. ValueError if it holds none.
     """
@@ -30,8 +51,8 @@ def read_names(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
     try:
         names = _read(path, classes)
         if isinstance(names, dict):
-            return dict(zip(names, decoded(list(names.values())), strict=True))
-        return decoded(names)
+            return dict(zip(names, _decoded(list(names.values())), strict=True))
+        return _decoded(names)
     except _UNFIT as error:
         raise ValueError(
             f"{path} is not a vocabulary ({plain(error)}): pass tokenizer.json, vocab.json or "
@@ -39,49 +60,7 @@ def read_names(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
         ) from error
 
 
-def lines(text: str) -> list[str]:
-    """Its lines; a line feed at the end ends the last one and begins none."""
-    return text.removesuffix("\n").split("\n") if text else []
-
-
-def split_variable(text: str) -> tuple[Path, str, str]:
-    """A file, and the variable that is named behind a Python file."""
-    if Path(text).is_file() or ".py:" not in text:
-        return Path(text), "", ""
-    file, colon, variable = text.rpartition(":")
-    return Path(file), colon, variable
-
-
-def literal_list(path: Path, variable: str, fits: Callable[[int], bool]) -> tuple[str, list[str]]:
-    """The one list of strings that a Python file writes at its top level, and its name."""
-    if path.stat().st_size > _LARGEST_SOURCE:
-        raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{path} is not a valid Python file ({plain(error)}).") from error
-    found: dict[str, list[str]] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Tuple):
-            items = [item.value for item in node.value.elts if isinstance(item, ast.Constant)]
-            names = [item for item in items if isinstance(item, str)]
-            if names and len(names) == len(node.value.elts):
-                owners = (owner for owner in node.targets if isinstance(owner, ast.Name))
-                found |= {owner.id: names for owner in owners}
-    listed = ", ".join(f"{name} ({len(names):,} names)" for name, names in found.items()) or "none"
-    if variable:
-        if variable not in found:
-            raise ValueError(f"{path} has no list of strings {variable!r}; it has {listed}.")
-        return variable, found[variable]
-    fitting = [name for name, names in found.items() if fits(len(names))]
-    if len(fitting) != 1:
-        raise ValueError(
-            f"{path} has these lists of strings: {listed}; name the model's, as {path.name}:NAME."
-        )
-    return fitting[0], found[fitting[0]]
-
-
-def _read(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
+def _read(path: Path, classes: int) -> Names:
     if path.suffix == ".pkl":
         return _from_plain(read_plain_pickle(path), classes)
     text = path.read_text(encoding="utf-8").removeprefix("\ufeff")
@@ -89,13 +68,19 @@ def _read(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
         content = json.loads(text)
         model = content.get("model", "") if isinstance(content, dict) else ""
         if not isinstance(model, int | str | list):
-            return vocabulary_of(content)
+            return _vocabulary_of(content)
         return _from_plain(content, classes)
-    # Lines end with line feeds only: some dictionaries hold other line separators as entries.
     return [line.removesuffix("\r") for line in lines(text)]
 
 
-def _from_plain(content: Any, classes: int) -> Sequence[str] | dict[int, str]:
+def lines(text: str) -> list[str]:
+    """Its lines; a line feed at the end ends the last one and begins none. Other separators of
+    lines are entries of some dictionaries.
+    """
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _from_plain(content: Any, classes: int) -> Names:
     """The best list of names inside plain data: one that fits the classes, else the outermost."""
     found = list(lists_of_names(content))
     if not found:
@@ -103,10 +88,8 @@ def _from_plain(content: Any, classes: int) -> Sequence[str] | dict[int, str]:
     return next((names for names in found if len(names) == classes), found[0])
 
 
-def lists_of_names(content: Any, depth: int = 0) -> Iterator[Sequence[str] | dict[int, str]]:
+def lists_of_names(content: Any, depth: int = 0) -> Iterator[Names]:
     """Lists of strings in plain data, and strings by number, outermost first."""
-    if depth > _DEEPEST:
-        return
     if isinstance(content, list) and content and all(isinstance(item, str) for item in content):
         yield content
     elif isinstance(content, dict) and content:
@@ -115,6 +98,105 @@ def lists_of_names(content: Any, depth: int = 0) -> Iterator[Sequence[str] | dic
             yield {value: str(name) for name, value in content.items()}
         elif all(str(key).isdecimal() and isinstance(value, str) for key, value in content.items()):
             yield {int(key): value for key, value in content.items()}
-        else:
+        elif depth < _DEEPEST:
             for value in values:
                 yield from lists_of_names(value, depth + 1)
+
+
+def literal_lists(path: Path) -> dict[str, list[str]]:
+    """The lists of strings that a Python file writes at its top level, by their names."""
+    if path.stat().st_size > _LARGEST_SOURCE:
+        raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{path} is not a valid Python file ({plain(error)}).") from error
+    found: dict[str, list[str]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            with suppress(ValueError, TypeError, RecursionError):
+                value = ast.literal_eval(node.value)
+                if isinstance(value, list | tuple) and {type(item) for item in value} == {str}:
+                    owners = [each.id for each in node.targets if isinstance(each, ast.Name)]
+                    found |= {owner: list(value) for owner in owners}
+    return found
+
+
+def _vocabulary_of(content: Any) -> dict[int, str]:
+    """Id to string from `tokenizer.json`; KeyError, TypeError and the like where it is none."""
+    vocabulary = content["model"]["vocab"]
+    if isinstance(vocabulary, list):  # Unigram: [token, score] in the order of the ids
+        strings = {index: entry[0] for index, entry in enumerate(vocabulary)}
+    else:
+        strings = {int(index): token for token, index in vocabulary.items()}
+    if _is_byte_level(content.get("decoder")) or _is_byte_level(content.get("pre_tokenizer")):
+        strings = {index: decode_bytes(token) for index, token in strings.items()}
+    strings |= {int(added["id"]): added["content"] for added in content.get("added_tokens") or []}
+    if odd := [index for index in strings if not 0 <= index < _MOST_TOKENS]:
+        raise ValueError(f"id {odd[0]} of {strings[odd[0]]!r:.60} is not the index of a class")
+    return strings
+
+
+def _is_byte_level(part: Any) -> bool:
+    if not isinstance(part, dict):
+        return False
+    inner = [*part.get("pretokenizers", []), *part.get("decoders", [])]
+    return part.get("type") == "ByteLevel" or any(_is_byte_level(item) for item in inner)
+
+
+def added_tokens(folder: Path) -> dict[int, str]:
+    """Id to string of the tokens that a folder adds to its vocabulary, in files of their own."""
+    added: dict[int, str] = {}
+    for name in ADDED_TOKENS:
+        with suppress(OSError, *_UNFIT):
+            content = json.loads((folder / name).read_bytes())
+            if name == ADDED_TOKENS[0]:
+                added |= {int(index): token for token, index in content.items()}
+            else:
+                described = content["added_tokens_decoder"].items()
+                added |= {int(index): token["content"] for index, token in described}
+    return {index: token for index, token in added.items() if 0 <= index < _MOST_TOKENS}
+
+
+def decode_bytes(token: str) -> str:
+    """The text that a token of a byte-level vocabulary stands for."""
+    if not all(character in _BYTES for character in token):
+        return token
+    return bytes(_BYTES[character] for character in token).decode("utf-8", errors="replace")
+
+
+def _decoded(strings: Sequence[str]) -> list[str]:
+    """A plain list of tokens, as text where they are of a byte-level vocabulary: it begins with the
+    sign of each byte, and has words that follow a space.
+    """
+    byte_level = _BYTES.keys() <= set(strings) and any(s[:1] == "Ġ" < s for s in strings)
+    return [decode_bytes(token) for token in strings] if byte_level else list(strings)
+
+
+def classes_in_script(tokens: Sequence[str], script: str) -> np.ndarray:
+    """Classes whose tokens, signs for a space aside, are letters (or marks) of one script alone:
+    the target-language filter of source 001, Section 4.2.
+
+    A script is the first word of its letters' Unicode names, such as `"CYRILLIC"`, `"GREEK"` or
+    `"HANGUL"`; also `"HAN"` and `"JAPANESE"`. ValueError when no token is left: the scripts that
+    do occur are listed.
+    """
+    wanted = _WRITTEN_WITH_HAN.get(script.upper(), (script.upper(),))
+
+    def is_wanted(token: str) -> bool:
+        core = token.strip(_WORD_BOUNDARIES)
+        letters = [c for c in core if not unicodedata.category(c).startswith("M")]
+        return bool(letters) and all(c.isalpha() and _script(c) in wanted for c in letters)
+
+    kept = [index for index, token in enumerate(tokens) if is_wanted(token)]
+    if not kept:
+        seen = sorted({_script(c) for token in tokens for c in token if c.isalpha()})
+        raise ValueError(
+            f"no token is written in {script!r} alone; scripts that occur: "
+            f"{', '.join(seen[:30]) or 'none'}."
+        )
+    return np.array(kept)
+
+
+def _script(character: str) -> str:
+    return unicodedata.name(character, "UNNAMED").split()[0]

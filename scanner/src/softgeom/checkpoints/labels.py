@@ -1,13 +1,10 @@
 """The names of the classes: from a file that is named, from the model itself, or from one beside it
 that fits.
 
-A list of C names is taken as it is. A shorter list is refused with its possible layouts written
-out, unless the caller or the model's family says which one holds (``blank``): networks that read
-text lines (CTC) have one class more than their alphabet, the blank, which comes first or last;
-those of PP-OCR, with the blank first, may add one or two spaces at the end. A vocabulary that
-writes down its numbers is taken at its word.
-
-`label_files` reads the files.
+A list of C names is taken as it is. A shorter list is refused with its possible layouts, unless the
+caller or the model's family says which one holds (``blank``). Networks that read text lines (CTC)
+have one class more than their alphabet, the blank, which comes first or last; those of PP-OCR, with
+the blank first, may add one or two spaces at the end.
 """
 
 from __future__ import annotations
@@ -20,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from softgeom.checkpoints.description import described, label_names
 from softgeom.checkpoints.head_table import CLASSES
 from softgeom.checkpoints.label_files import (
+    TOKEN_FILES,
+    added_tokens,
     lists_of_names,
-    literal_list,
+    literal_lists,
     read_names,
-    split_variable,
 )
 from softgeom.checkpoints.tensors import plain
-from softgeom.checkpoints.token_strings import TOKEN_FILES, added_tokens
 
 if TYPE_CHECKING:
     from softgeom.checkpoints.opened import Opened
@@ -54,16 +51,15 @@ def choose_names(
     """
     if blank not in (None, *BLANKS):
         raise ValueError(f"blank must be one of {', '.join(BLANKS)}, not {blank!r}.")
-    named, how = _given(tokens, classes, blank) if tokens is not None else (None, None)
-    if tokens is None:
-        named, how = _labels_of(model.config, classes)
-    notes = [how] if how else []
-    if not notes and model.names is not None:
-        named, how = model.names(classes, blank)
-        notes += [how] if how else []
-    if tokens is None and named is None and model.beside is not None:
-        named, how = labels_beside(model.beside, classes, blank)
-        notes += [how] if how else []
+    if tokens is not None:
+        named, *notes = _given(tokens, classes, blank)
+    else:
+        named, *notes = _labels_of(model.config, classes)
+        if not any(notes) and model.names is not None:
+            named, *notes = model.names(classes, blank)
+        if named is None and model.beside is not None:
+            named, how = labels_beside(model.beside, classes, blank)
+            notes.append(how)
     if blank is not None:
         if named is None:
             raise ValueError(
@@ -71,7 +67,7 @@ def choose_names(
                 "file (--tokens)."
             )
         fit_labels(named, classes, "the list of names", blank)
-    return named, notes
+    return named, [how for how in notes if how]
 
 
 def _labels_of(
@@ -92,7 +88,9 @@ def _given(tokens: Any, classes: int, blank: str | None) -> tuple[Sequence[str],
     if isinstance(tokens, str | Path):
         return read_labels(tokens, classes, blank)
     if isinstance(tokens, Mapping):
-        numbered = next(lists_of_names(_plain_keys(tokens)), None)
+        # as JSON has it: keys are strings, whole numbers are int
+        keyed = {str(k): v if isinstance(v, str) else int(v) for k, v in tokens.items()}
+        numbered = next(lists_of_names(keyed), None)
         if not isinstance(numbered, dict):
             raise ValueError("tokens is a mapping, but neither from token to number nor back.")
         named, how = _by_number(numbered, classes, "tokens", blank)
@@ -102,14 +100,8 @@ def _given(tokens: Any, classes: int, blank: str | None) -> tuple[Sequence[str],
             f"tokens is a {type(tokens).__name__}, which gives no order of classes: pass a "
             "file, a list of strings, or a mapping from token to number."
         )
-    listed = [str(token) for token in tokens]
-    fitted, how = fit_labels(listed, classes, "tokens", blank)
-    return fitted, f"names as given{how}"
-
-
-def _plain_keys(tokens: Mapping[Any, Any]) -> dict[str, Any]:
-    """As JSON has it: keys are strings, whole numbers are int."""
-    return {str(k): v if isinstance(v, str) else int(v) for k, v in tokens.items()}
+    named, how = fit_labels([str(token) for token in tokens], classes, "tokens", blank)
+    return named, f"names as given{how}"
 
 
 def read_labels(
@@ -118,13 +110,14 @@ def read_labels(
     """One string a class, and a sentence that says how the file was understood. ValueError if there
     is no such file, it holds no names, or their number does not fit.
     """
-    path, _, variable = split_variable(str(path))
+    path, variable = Path(path), ""
+    if not path.is_file() and ".py:" in str(path):
+        file, _, variable = str(path).rpartition(":")
+        path = Path(file)
     if not path.is_file():
         raise ValueError(f"there is not a vocabulary file {str(path)!r}.")
     if path.suffix == ".py":
-        name, listed = literal_list(
-            path, variable, lambda length: classes - length in range(_SPACES + 2)
-        )
+        name, listed = _listed_in(path, variable, classes)
         fitted, how = fit_labels(listed, classes, f"{path}:{name}", blank)
         return fitted, f"names from the list {name} of {path.name}{how}"
     names = read_names(path, classes)
@@ -133,6 +126,21 @@ def read_labels(
     else:
         fitted, how = fit_labels(names, classes, str(path), blank)
     return fitted, f"names from {path.name}{how}"
+
+
+def _listed_in(path: Path, variable: str, classes: int) -> tuple[str, list[str]]:
+    """The list of strings in a Python file that is named, else the only one that may fit."""
+    found = literal_lists(path)
+    listed = ", ".join(f"{name} ({len(names):,} names)" for name, names in found.items()) or "none"
+    if variable and variable not in found:
+        raise ValueError(f"{path} has no list of strings {variable!r}; it has {listed}.")
+    few = range(classes - _SPACES - 1, classes + 1)
+    fitting = [variable] if variable else [name for name in found if len(found[name]) in few]
+    if len(fitting) != 1:
+        raise ValueError(
+            f"{path} has these lists of strings: {listed}; name the model's, as {path.name}:NAME."
+        )
+    return fitting[0], found[fitting[0]]
 
 
 def read_tokens(path: Path, classes: int, blank: str | None = None) -> tuple[str, ...]:

