@@ -16,6 +16,9 @@ import scipy.linalg.lapack
 
 from softgeom.arrays import Floats
 
+# A pivot below this share of its column's largest entry is what rounding left of zero.
+LEAST_PIVOT = 1e-9
+
 
 def reduce_support(A: Floats, c: Floats, weights: Floats) -> Floats:
     """Weights (n,) >= 0 with the same sum and, up to rounding, the same ``weights @ A``, A (n, D),
@@ -27,8 +30,9 @@ def reduce_support(A: Floats, c: Floats, weights: Floats) -> Floats:
     basic, others = heaviest[: len(columns)], heaviest[: len(columns) - 1 : -1]
     if not len(others):
         return weights
-    lu, order, singular = scipy.linalg.lapack.dgetrf(columns[:, basic])
-    if singular:
+    lu, order, _ = scipy.linalg.lapack.dgetrf(columns[:, basic])
+    pivots = np.abs(lu.diagonal())
+    if pivots.min() <= LEAST_PIVOT * pivots.max():
         return weights
     # columns[:, others] = columns[:, basic] @ T
     T = scipy.linalg.lapack.dgetrs(lu, order, columns[:, others])[0]
@@ -39,7 +43,7 @@ def reduce_support(A: Floats, c: Floats, weights: Floats) -> Floats:
         is_dear = loss[j] * y > 0
         change = -given if is_dear else given  # one that is dear takes weight instead
         most = np.full_like(x, np.inf)
-        np.divide(x, -change, out=most, where=change < 0)
+        np.divide(x, -change, out=most, where=change < -LEAST_PIVOT * np.abs(change).max())
         row = int(most.argmin())
         amount = float(most[row]) if is_dear else min(float(most[row]), y)
         x += amount * change
