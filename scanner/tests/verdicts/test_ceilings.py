@@ -1,4 +1,6 @@
-"""Ceilings and floors against independent solvers, feasible points and cases known by hand."""
+"""Ceilings and floors against independent solvers, feasible points and cases known by hand; behind
+a softmax, a scale, a soft cap or sigmoids.
+"""
 
 import math
 from dataclasses import replace
@@ -6,6 +8,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from scipy.optimize import minimize
 
 from softgeom.ceiling import Ceilings, ceilings, floor
@@ -13,6 +16,7 @@ from softgeom.ceiling.bound import LIBRARY, Certifier, Target
 from softgeom.ceiling.ceilings import GAP
 from softgeom.certifying import container
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+from softgeom.readout import PLAIN, Readout
 
 DIMENSION = 3
 SETS = {
@@ -23,12 +27,21 @@ SETS = {
     "rms norm": Ellipsoid.rms_norm([1.0, -0.5, 2.0]),
     "unbounded": Unbounded(),
 }
+READOUTS = {
+    "scale": Readout(scale=0.3),
+    "large scale": Readout(scale=4.0),
+    "cap": Readout(soft_cap=3.0),
+    "scale and cap": Readout(scale=2.5, soft_cap=1.5),
+    "sigmoid": Readout("threshold", probability="sigmoid"),
+    "scaled sigmoid": Readout("threshold", scale=0.5, soft_cap=4.0, probability="sigmoid"),
+}
+by_set = pytest.mark.parametrize("name", SETS)
 
 
-def draw_layer(rng: np.random.Generator, classes: int = 7, bias: bool = True) -> SoftmaxLayer:
+def draw_layer(rng: np.random.Generator, classes: int = 7) -> SoftmaxLayer:
     W = rng.normal(size=(classes, DIMENSION)) * rng.choice([0.3, 1.0, 3.0])
     W[rng.integers(classes)] = W.mean(axis=0)  # one inside the others
-    return SoftmaxLayer(W, rng.normal(size=classes) if bias else None)
+    return SoftmaxLayer(W, rng.normal(size=classes))
 
 
 def draw_points(rng: np.random.Generator, name: str, count: int) -> np.ndarray:
@@ -63,10 +76,10 @@ def best_by_scipy(layer: SoftmaxLayer, features, t: int, start: np.ndarray) -> f
     return -float(minimize(loss, start, constraints=inside, method="SLSQP").fun)
 
 
-@pytest.mark.parametrize("name", SETS)
+@by_set
 def test_no_feasible_point_is_above_a_ceiling_and_a_solver_comes_close(name):
     rng = np.random.default_rng(list(SETS).index(name))
-    for _ in range(12):
+    for _ in range(6):
         layer = draw_layer(rng)
         found = ceilings(layer, features=SETS[name], gap=0.01)
         assert found.verify()
@@ -80,51 +93,116 @@ def test_no_feasible_point_is_above_a_ceiling_and_a_solver_comes_close(name):
             assert best <= math.log(found.reached[t]) + 0.02
 
 
+@pytest.mark.parametrize("name", ["box", "ball", "layer norm"])
+@pytest.mark.parametrize("readout", READOUTS.values(), ids=READOUTS)
+def test_no_point_exceeds_a_ceiling_behind_a_readout(readout, name, tmp_path):
+    rng, features = np.random.default_rng(5), SETS[name]
+    layer = draw_layer(rng, classes=9)
+    found = ceilings(layer, features=features, readout=readout)
+
+    def probabilities(Z):
+        x, _ = features.features_at(Z)
+        return readout.probabilities(x @ layer.W.T + layer.bias)
+
+    assert (probabilities(draw_points(rng, name, 20_000)).max(axis=0) <= found.ceiling).all()
+    own = probabilities(np.asarray(found.points, float)[found.at]).diagonal()
+    assert (found.reached <= own * (1 + 1e-12)).all()
+    if readout.soft_cap is None or readout.probability == "sigmoid":
+        # what is reached and what is proven agree to the gap that was asked for
+        assert (found.ceiling <= found.reached * 1.04 + 1e-12).all()
+    else:
+        assert np.allclose(found.ceiling[found.ceiling <= 0.5], 0.5)
+    found.save(tmp_path / "c")
+    again = Ceilings.load(tmp_path / "c", layer)
+    assert again.readout == readout
+    assert np.array_equal(again.ceiling, found.ceiling)
+
+
+def test_a_plain_readout_leaves_the_file_as_it_was(tmp_path):
+    layer, one = draw_layer(np.random.default_rng(5)), Box(1.0)
+    ceilings(layer, [1], features=one).save(tmp_path / "none")
+    for readout, named in ((PLAIN, False), (Readout(scale=2.0), True)):
+        ceilings(layer, [1], features=one, readout=readout).save(tmp_path / "file")
+        assert ("readout" in safe_open(tmp_path / "file", "np").metadata()) is named
+        same = (tmp_path / "file").read_bytes() == (tmp_path / "none").read_bytes()
+        assert same is not named
+
+
+def test_a_cap_can_raise_a_probability_and_not_above_one_half():
+    """Five rows of a Gemma 2: at 29% without the cap, class 4 has 42% of the model's own output."""
+    rows = np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [0.45, 0.45]], np.float32)
+    layer, norm = SoftmaxLayer(100 * rows), Ellipsoid.rms_norm(np.ones(2))
+    capped = ceilings(layer, [4], features=norm, readout=Readout(soft_cap=30.0))
+    plain = ceilings(layer, [4], features=norm)
+    turn = np.linspace(0, 2 * np.pi, 20_001)
+    X = np.sqrt(2) * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    own = Readout(soft_cap=30.0).probabilities(X @ layer.W.T)[:, 4].max()
+    assert plain.ceiling[0] < own <= capped.ceiling[0]
+    assert capped.reached[0] <= own
+
+
+def test_captors_and_floors_follow_a_scale():
+    layer, four = draw_layer(np.random.default_rng(5)), Readout(scale=4.0)
+    scaled, targets = SoftmaxLayer(layer.W * 4, layer.bias * 4), [{0: 0.5, 1: 0.5}, [2, 5]]
+    by_hand, found = (
+        Certifier(*given).ceiling_of_captors(6, [0, 3], [0.5, 0.5])
+        for given in ((scaled, Box(2.0)), (layer, Box(2.0), four))
+    )
+    assert found == pytest.approx(by_hand, rel=1e-9)
+    by_hand = floor(scaled, targets, features=Box(0.5))
+    found = floor(layer, targets, features=Box(0.5), readout=four)
+    assert found["attained"].to_numpy() == pytest.approx(by_hand["attained"].to_numpy(), abs=0.01)
+    assert (found["floor"] <= by_hand["attained"]).all()
+
+
 def test_in_a_box_every_class_comes_within_the_gap_however_stiff():
     """Few rivals share the probability at the best points, and many coordinates are at a bound."""
     rng = np.random.default_rng(7)
-    for _ in range(6):
+    for _ in range(3):
         W = 30 * rng.normal(size=(40, 6))
         W[:10] = W[10:].mean(axis=0) + 0.05 * W[:10]
         bounds = ceilings(SoftmaxLayer(W, rng.normal(size=40)), features=Box(3.0))
         assert (bounds.ceiling <= bounds.reached * math.exp(GAP)).all()
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_any_point_proves_a_true_bound(name):
-    """Weights from points that are far from optimal, outside the set or absurd."""
+@by_set
+def test_any_point_and_any_captors_prove_a_true_bound(name):
+    """Points that are far from optimal, outside the set or absurd. Of captors the residual counts:
+    without s_X(r) about half of the bounds would be wrong.
+    """
     rng = np.random.default_rng(10 + list(SETS).index(name))
+    below, classes, at = 0, np.tile(np.arange(7), 6), np.repeat(np.arange(6), 7)
     for _ in range(20):
         layer = draw_layer(rng)
         Z = rng.normal(size=(6, DIMENSION)) * rng.choice([0.0, 0.1, 1.0, 30.0, 1e4], (6, 1))
         log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 2000)).max(axis=0)
         certifier = Certifier(layer, SETS[name])
-        classes = np.tile(np.arange(layer.classes), 6)
-        ceiling, reached = certifier.ceilings(Z, classes, np.repeat(np.arange(6), layer.classes))
+        ceiling, reached = certifier.ceilings(Z, classes, at)
         assert (np.log(ceiling) >= log_p[classes]).all()
-        inside = SETS[name].contains(Z)
-        assert (reached[~np.repeat(inside, layer.classes)] == 0).all()
+        assert (reached[~SETS[name].contains(Z)[at]] == 0).all()
+        for _ in range(3):
+            t, *rivals = rng.permutation(7)[: rng.integers(2, 7)].tolist()
+            bound = certifier.ceiling_of_captors(t, rivals, rng.uniform(0.1, 1, len(rivals)))
+            assert math.log(bound) >= log_p[t]
+            below += bound < 1 - 1e-6
+    assert below > 20 or name == "unbounded"  # where any residual is too much
 
 
 @pytest.mark.parametrize("name", [name for name in SETS if name != "unbounded"])
 def test_floors_of_distributions(name):
     rng = np.random.default_rng(20 + list(SETS).index(name))
-    for _ in range(8):
+    for _ in range(4):
         layer = draw_layer(rng, classes=9)
         p = rng.dirichlet(np.ones(9))
-        targets = [dict(enumerate(p / p.sum())), [0, 3, 5], [2]]
+        shares = np.stack([p / p.sum(), np.isin(np.arange(9), [0, 3, 5]) / 3, np.eye(9)[2]])
+        targets = [dict(enumerate(shares[0])), [0, 3, 5], [2]]
         found = floor(layer, targets, features=SETS[name], gap=0.01)
         assert (found.floor <= found.attained + 1e-9).all()
         assert found.of_radius.isna().all() if "box" in name else (found.of_radius <= 1).all()
         # a target with an entropy that only touches zero within the gap proves nothing: 0
         assert ((found.attained - found.floor <= 0.02) | (found.floor == 0)).all()
         log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 2000))
-        for target, bound in zip(targets, found.floor, strict=True):
-            q = np.zeros(9)
-            if isinstance(target, dict):
-                q[list(target)] = list(target.values())
-            else:
-                q[target] = 1 / len(target)
+        for q, bound in zip(shares, found.floor, strict=True):
             there = q > 0
             divergence = (q[there] * (np.log(q[there]) - log_p[:, there])).sum(axis=1)
             assert (bound <= divergence).all()
@@ -135,61 +213,34 @@ def test_ceilings_known_by_symmetry():
     for k in (2, 3, 6):
         W = np.vstack([np.linalg.svd(np.eye(k) - 1 / k)[0][:, : k - 1], np.zeros(k - 1)])
         found = ceilings(SoftmaxLayer(W), [k], features=Unbounded())
-        assert found.ceiling[0] == pytest.approx(1 / (k + 1), rel=1e-4)
-        assert found.ceiling[0] >= 1 / (k + 1)
+        assert 1 / (k + 1) <= found.ceiling[0] == pytest.approx(1 / (k + 1), rel=1e-4)
         assert found.reached[0] == pytest.approx(1 / (k + 1), rel=1e-4)
-    """Two rivals either side, each with a bias of log 3 more: 1 / (1 + 2 * 3) at the middle."""
+    # two rivals either side, each with a bias of log 3 more: 1 / (1 + 2 * 3) at the middle
     layer = SoftmaxLayer([[1.0], [-1.0], [0.0]], [math.log(3), math.log(3), 0.0])
     for features in (Box(5.0), Unbounded()):
         found = ceilings(layer, [2], features=features, gap=1e-4)
         assert found.ceiling[0] == pytest.approx(1 / 7, rel=1e-4)
-    assert Certifier(layer, Unbounded()).ceiling_of_captors(2, [0, 1], [1.0, 1.0]) == pytest.approx(
-        1 / 7, rel=1e-9
-    )
+    proven = Certifier(layer, Unbounded()).ceiling_of_captors(2, [0, 1], [1.0, 1.0])
+    assert proven == pytest.approx(1 / 7, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_captors_prove_a_true_ceiling_whatever_their_weights(name):
-    """The residual of the weights counts: without s_X(r) about half of these would be wrong."""
-    rng = np.random.default_rng(30 + list(SETS).index(name))
-    below = 0
-    for _ in range(60):
-        layer = draw_layer(rng)
-        t, *rivals = rng.permutation(layer.classes)[: rng.integers(2, 7)].tolist()
-        bound = Certifier(layer, SETS[name]).ceiling_of_captors(
-            t, rivals, rng.uniform(0.1, 1, len(rivals))
-        )
-        log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 500))[:, t].max()
-        assert math.log(bound) >= log_p
-        below += bound < 1 - 1e-6
-    assert below > 20 or name == "unbounded"  # where any residual is too much
-
-
-def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path):
+def test_points_that_were_moved_prove_the_truth_and_damaged_blocks_are_done_again(tmp_path):
     rng = np.random.default_rng(3)
     layer = draw_layer(rng, classes=30)
     first = ceilings(layer, checkpoint=tmp_path)
-    for path in tmp_path.glob("block-*.safetensors"):
-        texts, arrays = container.read(path)
-        moved = np.array(arrays["points"])
-        moved += rng.normal(size=moved.shape).astype(moved.dtype)
-        container.write(path, texts, arrays | {"points": moved})
-    again = ceilings(layer, checkpoint=tmp_path)
-    assert (again.ceiling >= first.reached).all()
-    assert again.verify()
-
-
-def test_blocks_that_are_damaged_or_no_points_are_done_again(tmp_path):
-    layer = draw_layer(np.random.default_rng(3), classes=30)
-    first = ceilings(layer, checkpoint=tmp_path)
     (block, *_) = sorted(tmp_path.glob("block-*.safetensors"))
     whole, (texts, arrays) = block.read_bytes(), container.read(block)
-    container.write(block, texts, arrays | {"points": np.full_like(arrays["points"], np.nan)})
-    no_points = block.read_bytes()
-    for content in (b"", b"no proofs", whole[:-30], whole[:99] + whole[98:], no_points):
+    points = np.array(arrays["points"])
+    container.write(block, texts, arrays | {"points": np.full_like(points, np.nan)})
+    for content in (b"", b"no proofs", whole[:-30], whole[:99] + whole[98:], block.read_bytes()):
         block.write_bytes(content)
         assert np.array_equal(ceilings(layer, checkpoint=tmp_path).ceiling, first.ceiling)
         assert block.read_bytes() == whole
+    points += rng.normal(size=points.shape).astype(points.dtype)
+    container.write(block, texts, arrays | {"points": points})
+    again = ceilings(layer, checkpoint=tmp_path)
+    assert (again.ceiling >= first.reached).all()
+    assert again.verify()
 
 
 FLAT = [[0.5, 0.5], [0.1, 3.0], [0.1, 0.1], [3.0, 3.0], [0.0, 0.0]]  # equal columns, mostly
@@ -219,9 +270,8 @@ def test_claims_beyond_the_proof_are_refused_and_blocks_give_one_table():
     layer = SoftmaxLayer([[1.0], [-1.0], [0.0]])
     found = ceilings(layer)
     for name, factor in (("ceiling", 0.99), ("reached", 1.01)):
-        values = getattr(found, name).copy()
-        values[2] *= factor
-        parts = {field: getattr(found, field) for field in ("ceiling", "reached")} | {name: values}
+        parts = {"ceiling": found.ceiling.copy(), "reached": found.reached.copy()}
+        parts[name][2] *= factor
         forged = Ceilings(layer, found.features, found.classes, found.points, found.at, **parts)
         with pytest.raises(ValueError, match="Class 2"):
             forged.verify()
@@ -233,6 +283,9 @@ def test_claims_beyond_the_proof_are_refused_and_blocks_give_one_table():
     assert counts["never"] == int((alone.ceiling < 0.5).sum())
 
 
+NEVER = Readout(probability="none")
+
+
 @pytest.mark.parametrize(
     ("call", "point"),
     [
@@ -242,11 +295,23 @@ def test_claims_beyond_the_proof_are_refused_and_blocks_give_one_table():
         (lambda layer: ceilings(layer, gap=0.0), "positive"),
         (lambda layer: ceilings(layer, features=Box((1.0, 1.0))), "columns"),
         (lambda layer: ceilings(layer).counts(0.0), "probability"),
+        (lambda layer: ceilings(layer, readout=NEVER), "known for a softmax or sigmoids"),
+        (
+            lambda layer: ceilings(layer, readout=Readout(probability="normalised sigmoids")),
+            "known for a softmax or sigmoids",
+        ),
+        (lambda layer: ceilings(layer, [0], features=Ball(1.0)).sharpened([0]), "over a box"),
+        (
+            lambda layer: ceilings(layer, [0], readout=Readout(soft_cap=9.0)).sharpened([0]),
+            "without a soft cap",
+        ),
+        (lambda layer: floor(layer, [[0, 1]], readout=Readout(soft_cap=9.0)), "without a soft cap"),
         (lambda layer: floor(layer, [{0: 0.5}]), "sum to one"),
         (lambda layer: floor(layer, [{0: math.nan, 1: 0.5}]), "sum to one"),
         (lambda layer: floor(layer, [[0, 0]]), "twice"),
         (lambda layer: floor(layer, [[]]), "no class"),
         (lambda layer: floor(layer, [[9]]), "does not have"),
+        (lambda layer: floor(layer, [{0: "half"}]), "not a number"),
     ],
 )
 def test_bad_input_gets_a_sentence(call, point):
@@ -254,101 +319,110 @@ def test_bad_input_gets_a_sentence(call, point):
         call(draw_layer(np.random.default_rng(0)))
 
 
-def test_exponentials_and_logarithms_are_as_good_as_the_bounds_suppose():
-    rng = np.random.default_rng(8)
-    arguments = np.concatenate([-rng.uniform(0, 700, 300), -(10.0 ** rng.uniform(-12, 1, 300))])
-    exponentials, logarithms = np.exp(arguments), np.log(np.exp(arguments))
-    with localcontext() as context:
-        context.prec = 50
-        for a, e, log in zip(arguments, exponentials, logarithms, strict=True):
-            exact = Decimal(float(a)).exp()
-            assert abs(Decimal(float(e)) - exact) <= exact * Decimal(LIBRARY)
-            exact = Decimal(float(e)).ln()
-            assert abs(Decimal(float(log)) - exact) <= abs(exact) * Decimal(LIBRARY)
+@pytest.mark.parametrize("name", ["box", "uneven box"])
+def test_sharpened_bounds_meet_at_the_best_point_and_say_who_was_in_doubt(name):
+    rng, features = np.random.default_rng(31), SETS[name]
+    for _ in range(4):
+        layer = draw_layer(rng)
+        loose = ceilings(layer, features=features, gap=0.5)
+        sharp = loose.sharpened([0, 3])
+        assert sharp.verify()
+        assert sharp.ceiling[[0, 3]] == pytest.approx(sharp.reached[[0, 3]], rel=1e-7)
+        start = np.mean(features.bounds(DIMENSION), axis=0)
+        for t in (0, 3):
+            best = math.exp(best_by_scipy(layer, features, t, start))
+            assert sharp.ceiling[t] == pytest.approx(best, rel=1e-6)
+        others = [1, 2, 4, 5, 6]
+        assert (sharp.ceiling[others] == loose.ceiling[others]).all()
+        for level in (0.1, 0.5):
+            assert len(loose.in_doubt(level)) == loose.counts(level)["in doubt"]
+    assert len(ceilings(layer, [2], features=features).sharpened([0])) == 1
+
+
+# ---- In fifty digits
+
+
+def decimals(values) -> list[Decimal]:
+    return [Decimal(value) for value in np.asarray(values, float).tolist()]
 
 
 def exact_odds(layer: SoftmaxLayer, features, u: np.ndarray, t: int) -> Decimal:
-    """``A(l)`` of the module's text in fifty digits, for a box or a ball."""
+    """``A(l)`` of bound.py's text in fifty digits, for a box or a ball."""
     rivals = [i for i in np.flatnonzero(u).tolist() if i != t]
-    weights = [Decimal(float(u[i])) for i in rivals]
-    total = sum(weights)
-    shares = [w / total for w in weights]
-    rows = [[Decimal(float(w)) for w in layer.W[i]] for i in rivals]
-    bias = [Decimal(float(b)) for b in layer.bias]
-    r = [
-        Decimal(float(w)) - sum(share * row[k] for share, row in zip(shares, rows, strict=True))
-        for k, w in enumerate(layer.W[t])
+    total = sum(decimals(u[rivals]))
+    shares = [weight / total for weight in decimals(u[rivals])]
+    rows, bias = [decimals(layer.W[i]) for i in rivals], decimals(layer.bias)
+    mean = [
+        sum(share * w for share, w in zip(shares, column, strict=True))
+        for column in zip(*rows, strict=True)
     ]
+    r = [w - m for w, m in zip(decimals(layer.W[t]), mean, strict=True)]
     if isinstance(features, Box):
-        low, high = features.bounds(len(r))
-        ends = zip(low.tolist(), high.tolist(), r, strict=True)
-        reach = sum(max(Decimal(a) * v, Decimal(b) * v) for a, b, v in ends)
+        ends = zip(*map(decimals, features.bounds(len(r))), r, strict=True)
+        reach = sum(max(low * v, high * v) for low, high, v in ends)
     else:
         reach = Decimal(features.radius) * sum(v * v for v in r).sqrt()
     entropy = -sum(share * share.ln() for share in shares)
-    gain = sum(share * bias[i] for share, i in zip(shares, rivals, strict=True))
+    gain = sum(share * bias[i] for i, share in zip(rivals, shares, strict=True))
     return entropy + gain - bias[t] - reach
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
 def test_each_bound_is_below_the_exact_one_where_rounding_is_large(features):
-    """Rows far from the origin and close together, biases likewise: sums cancel to a few digits."""
+    """Rows far from the origin and close together, biases likewise: sums cancel to a few digits.
+    And what the point attains is above the one with exact logits.
+    """
     rng = np.random.default_rng(12)
-    certifiers, close = 0, 0
     with localcontext() as context:
         context.prec = 50
-        for _ in range(40):
+        for _ in range(20):
             offset = rng.choice([0.0, 1e6, 1e12])
             W = rng.normal(size=(6, DIMENSION)) * 1e-3 + offset * rng.normal(size=DIMENSION)
             layer = SoftmaxLayer(W, rng.normal(size=6) + offset * rng.normal())
             certifier = Certifier(layer, features)
             z = rng.normal(size=(1, DIMENSION)) * rng.choice([1e-3, 1.0])
             (look,) = certifier._look(z)
+            x, bias = decimals(z[0]), decimals(layer.bias)
+            y = [
+                sum(w * v for w, v in zip(decimals(row), x, strict=True)) + b
+                for row, b in zip(layer.W, bias, strict=True)
+            ]
             for t in range(6):
                 value = certifier._odds(look, t)
                 exact = exact_odds(layer, features, look.u, t)
-                assert value == -math.inf or Decimal(value) <= exact
-                certifiers += 1
-                close += value > float(exact) - 1e-6 * max(1.0, offset)
-            # and what the point attains, with exact logits
-            x = [Decimal(float(v)) for v in z[0]]
-            y = [
-                sum(Decimal(float(w)) * v for w, v in zip(row, x, strict=True)) + Decimal(float(b))
-                for row, b in zip(layer.W, layer.bias, strict=True)
-            ]
-            for t in range(6):
-                exact = sum((v - y[t]).exp() for v in y).ln()
+                # and not far below either
+                assert float(exact) - 1e-6 * max(1.0, offset) < value
+                assert Decimal(value) <= exact
                 attained = certifier._attained(look, Target(np.array([t]), np.ones(1)))
-                assert Decimal(attained) >= exact
-    assert close == certifiers  # and not far below either
+                assert Decimal(attained) >= sum((v - y[t]).exp() for v in y).ln()
 
 
 def test_bounds_of_exact_means_hold_far_from_the_best_point():
     """Points so far from the best one that the weights have to change by up to a quarter."""
     rng = np.random.default_rng(13)
     proven = 0
-    for _ in range(60):
+    for _ in range(20):
         W = rng.normal(size=(8, DIMENSION))
         W[0] = W[1:].mean(axis=0) + 0.1 * rng.normal(size=DIMENSION)
         layer = SoftmaxLayer(W, 0.3 * rng.normal(size=8))
         best = ceilings(layer, [0], features=Unbounded())
         if best.reached[0] > 0.4:
             continue
-        centre = best.points[best.at[0]]
+        centre, zero = best.points[best.at[0]], np.zeros(1, int)
         certifier = Certifier(layer, Unbounded())
         # of one certifier: later points may borrow the spread of earlier ones
         for far in (1e-9, 1e-4, 2e-3, 4e-3, 8e-3, 0.016, 0.03):
-            for _ in range(6):
-                z = centre + far * rng.normal(size=DIMENSION)
-                ceiling, _ = certifier.ceilings(z[None], np.array([0]), np.array([0]))
+            for _ in range(4):
+                z = centre + far * rng.normal(size=(1, DIMENSION))
+                ceiling, _ = certifier.ceilings(z, zero, zero)
                 assert ceiling[0] >= best.reached[0] * (1 - 1e-9)
                 proven += far > 1e-3 and ceiling[0] < 1
-    assert proven > 100  # of them many with an eps above a per cent
+    assert proven > 30  # of them many with an eps above a per cent
 
 
 def exact_bound_of_exact_mean(layer: SoftmaxLayer, u: np.ndarray, t: int) -> Decimal | None:
     """``A`` of the weights ``u_i (1 + D_i mu)`` of a layer with one feature, in fifty digits."""
-    w, b = ([Decimal(float(v)) for v in side] for side in (layer.W[:, 0], layer.bias))
+    w, b = decimals(layer.W[:, 0]), decimals(layer.bias)
     weights = {i: Decimal(float(u[i])) for i in np.flatnonzero(u).tolist() if i != t}
     moment = sum(v * (w[i] - w[t]) ** 2 for i, v in weights.items())
     mu = -sum(v * (w[i] - w[t]) for i, v in weights.items()) / moment
@@ -378,23 +452,12 @@ def test_bounds_of_exact_means_are_below_the_exact_ones():
     assert proven > 10
 
 
-@pytest.mark.parametrize("name", ["box", "uneven box"])
-def test_sharpened_bounds_meet_at_the_best_point_and_say_who_was_in_doubt(name):
-    rng, features = np.random.default_rng(31), SETS[name]
-    for _ in range(6):
-        layer = draw_layer(rng)
-        loose = ceilings(layer, features=features, gap=0.5)
-        sharp = loose.sharpened([0, 3])
-        assert sharp.verify()
-        assert sharp.ceiling[[0, 3]] == pytest.approx(sharp.reached[[0, 3]], rel=1e-7)
-        start = np.mean(features.bounds(DIMENSION), axis=0)
-        for t in (0, 3):
-            best = math.exp(best_by_scipy(layer, features, t, start))
-            assert sharp.ceiling[t] == pytest.approx(best, rel=1e-6)
-        others = [1, 2, 4, 5, 6]
-        assert (sharp.ceiling[others] == loose.ceiling[others]).all()
-        for level in (0.1, 0.5):
-            assert len(loose.in_doubt(level)) == loose.counts(level)["in doubt"]
-    assert len(ceilings(layer, [2], features=features).sharpened([0])) == 1
-    with pytest.raises(ValueError, match="over a box"):
-        ceilings(layer, [0], features=Ball(1.0)).sharpened([0])
+def test_exponentials_and_logarithms_are_as_good_as_the_bounds_suppose():
+    rng = np.random.default_rng(8)
+    arguments = np.concatenate([-rng.uniform(0, 700, 300), -(10.0 ** rng.uniform(-12, 1, 300))])
+    exponentials, logarithms = np.exp(arguments), np.log(np.exp(arguments))
+    with localcontext() as context:
+        context.prec = 50
+        for a, e, log in zip(*map(decimals, (arguments, exponentials, logarithms)), strict=True):
+            assert abs(e - a.exp()) <= a.exp() * Decimal(LIBRARY)
+            assert abs(log - e.ln()) <= abs(e.ln()) * Decimal(LIBRARY)
