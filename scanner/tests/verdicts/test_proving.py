@@ -1,4 +1,4 @@
-"""Each proof route on shared layers, against programmes of HiGHS; and what the routes are made of."""
+"""Each proof route on shared layers, against programmes of HiGHS; and what routes are made of."""
 
 import highspy
 import numpy as np
