@@ -9,7 +9,7 @@ from importlib.metadata import version as _version
 from pathlib import Path
 
 from compendium import paths
-from compendium.pages import notebook_pages
+from compendium.pages import site
 
 HERE = Path(__file__).parent
 ROOT = paths.root()
@@ -55,7 +55,7 @@ def _read(app, name, source):
     if name == root_doc:
         source[0] += (HERE / "contents.md").read_text(encoding="utf-8")
     elif (app.srcdir / f"{name}.ipynb").is_file():
-        source[0] = json.dumps(notebook_pages.page(name.rpartition("/")[2]))
+        source[0] = json.dumps(site.page(name.rpartition("/")[2]))
     else:
         source[0] = _THUMBNAIL.sub(r"[![\4](\2){width=\3}](\1)", source[0])
 

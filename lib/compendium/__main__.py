@@ -65,20 +65,20 @@ def check(options: argparse.Namespace) -> int:
 @_command({"--check": {"action": "store_true", "help": "only say which are not up to date"}})
 def render_readme(options: argparse.Namespace) -> None:
     """write recorded numbers into README.md and docs, the gallery, the verdicts"""
-    from compendium.pages import rendered
+    from compendium.pages import readme
 
     if not options.check:
-        rendered.write()
-    elif stale := rendered.stale():
+        readme.write()
+    elif stale := readme.stale():
         raise ValueError(f"{', '.join(stale)} do not show the committed results: run `make readme`")
 
 
 @_command()
 def codecheck(options: argparse.Namespace) -> None:
     """print codecheck.yml, the list of committed figures and tables that goes with a release"""
-    from compendium.pages import rendered
+    from compendium.pages import readme
 
-    print(rendered.manifest(), end="")
+    print(readme.manifest(), end="")
 
 
 @_command()
@@ -92,9 +92,9 @@ def site(options: argparse.Namespace) -> None:
 @_command({"chosen": {"nargs": "*", "help": "papers (003), notebooks or ids; all by default"}})
 def claims(options: argparse.Namespace) -> None:
     """print claims: the source's sentence beside ours, the rule, the verdict"""
-    from compendium import telling
+    from compendium import findings
 
-    print(telling.render(options.chosen or shlex.split(os.environ.get("ONLY", ""))))
+    print(findings.in_words(options.chosen or shlex.split(os.environ.get("ONLY", ""))))
 
 
 @_command()

@@ -1,18 +1,21 @@
 """Findings: the register's claims with what recorded evidence makes of them, by the rules of today.
 
-Rows that share a root count once: a cause that shows in five places is one finding.
+Rows that share a root count once: a cause that shows in five places is one finding. `make claims`
+prints `in_words`, `make check` prints `changes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from compendium import claims, paths, profiles
-from compendium.claims import VERDICTS, Claim, Judgement, Register
-from compendium.runs import SHOWN, NotebookRun, all_committed, all_last, csv_rows
+from compendium.claims import VERDICTS, Claim, Judgement, Register, pointer
+from compendium.profiles import COMMITTED
+from compendium.runs import NotebookRun, all_committed, all_last, csv_rows
 
 KINDS = {
     "theorem": "Theorems and formulas",
@@ -20,6 +23,7 @@ KINDS = {
     "experiment": "Experiments",
     "ours": "Our own questions",
 }  # kind of a claim -> its heading
+_WIDTH, _LABELS = 110, 12  # characters of a line, and of the labels at its beginning
 _COLUMNS = "id paper place kind root statement verdict finding note notebook".split()
 
 
@@ -42,7 +46,7 @@ def of_run(profile: str) -> tuple[list[Outcome], list[str]]:
     return of(all_last(profile))
 
 
-def of_committed(shown: tuple[str, ...] = SHOWN) -> tuple[list[Outcome], list[str]]:
+def of_committed(shown: tuple[str, ...] = COMMITTED) -> tuple[list[Outcome], list[str]]:
     """Findings of the committed runs that pages show, and what is wrong."""
     return of(all_committed(shown))
 
@@ -140,3 +144,54 @@ def changes(profile: str) -> tuple[list[str], str]:
         f"changed, {len(new)} new, {len(gone)} gone"
     ) + (f"; {aside} on stand-in or incomplete data not compared" if aside else "")
     return faults + moved + new + gone, counts
+
+
+def in_words(chosen: Sequence[str] = ()) -> str:
+    """The chosen claims, or all, for the terminal: the source's own sentence beside ours, the rule,
+    and what the committed results say. ValueError when a word is no paper (`003`), no notebook
+    (`24_robustness`) and no id of a claim.
+    """
+    register = claims.load()
+    found, faults = of_committed()
+    known = {finding.claim.id: finding for finding in found}
+    blocks = [_block(claim, register, known.get(claim.id)) for claim in _chosen(register, chosen)]
+    return "\n\n".join([*blocks, *faults])
+
+
+def _chosen(register: Register, words: Sequence[str]) -> Iterable[Claim]:
+    papers = ", ".join(register.titles)
+    known = {claim.paper for claim in register.values()}
+    notebooks = {claim.notebook for claim in register.values()}
+    for word in words:
+        if word not in register and word not in known | notebooks:
+            others = f"paper ({papers}) or notebook with claims ({', '.join(sorted(notebooks))})"
+            raise ValueError(f"{word!r} is not a claim, {others}")
+    return [c for c in register.values() if not words or {c.id, c.paper, c.notebook} & set(words)]
+
+
+def _block(claim: Claim, register: Register, finding: Outcome | None) -> str:
+    rule = claim.rule
+    lines = [f"{claim.id}  [{claim.kind}]  {claim.place}"]
+    for place in claim.sentences:
+        here, lost = pointer.has(place.paper), "(its text is not here: SOFTGEOM_PAPERS)"
+        lines.append(_line("source", claims.sentence(place) if here else lost))
+    lines.append(_line("we say", claim.statement))
+    lines.append(_line("under", claim.hypotheses))
+    lines.append(_line("cause", register.roots.get(claim.root, "")))
+    if rule.adequate:
+        needed = "; ".join(condition.text for condition in rule.adequate)
+        lines.append(_line("needs", f"{needed}, else {claims.NOT_TESTABLE}"))
+    lines += [_line(verdict, c.text if c else "otherwise", 4) for verdict, c in rule.verdicts]
+    lines.append(_line("why", rule.why))
+    if finding is None:
+        lines.append(_line("result", f"none committed: make {claim.notebook}"))
+    else:
+        note = f" ({finding.judgement.note})" if finding.judgement.note else ""
+        lines.append(_line("result", f"{finding.verdict.upper()}{note}: {finding.judgement.says}"))
+        lines.append(_line("from", f"{claim.notebook}, profile {finding.profile}"))
+    return "\n".join(line for line in lines if line)
+
+
+def _line(label: str, text: str, indent: int = 2) -> str:
+    head, rest = f"{'':{indent}}{label:<{_LABELS - indent}}  ", " " * (_LABELS + 2)
+    return textwrap.fill(text, _WIDTH, initial_indent=head if text else "", subsequent_indent=rest)

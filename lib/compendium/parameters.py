@@ -60,9 +60,10 @@ def read(name: str, profile: str) -> dict[str, Any]:
     if missing := [key for key in expected if key not in given]:
         raise ParameterError(f"{where}: missing parameter {', '.join(missing)}")
     if profiles.is_own(profile):
-        given |= _fitting(
-            _own(profile).get(name) or {}, expected, f"notebooks/params/{profile}.yaml: {name}"
-        )
+        own, where = _own(profile), f"notebooks/params/{profile}.yaml"
+        if odd := sorted(own.keys() - {path.stem for path in paths.notebooks()}):
+            raise ParameterError(f"{where}: there is no notebook {', '.join(map(str, odd))}")
+        given |= _fitting(own.get(name) or {}, expected, f"{where}: {name}")
     return given
 
 
@@ -96,27 +97,6 @@ def defaults_of(notebook: Path) -> dict[str, Any]:
         known = ", ".join(sorted(path.stem for path in notebook.parent.glob("*.ipynb")))
         raise ParameterError(f"there is no notebook {notebook.stem}; there are {known}")
     return parameter_defaults(notebook)
-
-
-def check(profile: str) -> None:
-    """ParameterError when a notebook's parameters do not fit, or a file belongs to no notebook."""
-    names = {path.stem for path in paths.notebooks()}
-    files = {path.stem for path in paths.params_file("x").parent.glob("*.yaml")}
-    if stray := sorted(files - names):
-        raise ParameterError(f"params has files without a notebook: {', '.join(stray)}")
-    for name in sorted(names):
-        read(name, profile)
-    if profiles.is_own(profile) and (odd := sorted({*_own(profile)} - names)):
-        raise ParameterError(
-            f"notebooks/params/{profile}.yaml: there is no notebook {', '.join(odd)}"
-        )
-
-
-def has_column(name: str, profile: str) -> bool:
-    """Whether some parameter of a notebook has a value of its own in a profile."""
-    path = paths.params_file(name)
-    rows = _mapping(path, f"notebooks/params/{path.name}").values()
-    return any(isinstance(value, dict) and profile in value for value in rows)
 
 
 def _mapping(path: Path, where: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ data/raw -> data/processed -> results/<profile>/NN_name -> figures/<profile> -> 
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -56,17 +55,6 @@ def find_data(relative: str) -> Path | None:
     """A file or folder of raw data, or of what was fetched earlier; None when neither has it."""
     candidates = (folder / relative for folder in (data_dir(), downloads_dir()))
     return next((path for path in candidates if path.exists()), None)
-
-
-def data_stamp() -> str:
-    """Changes when a file comes, goes or changes in the folders of raw data (three levels deep)."""
-    found = []
-    for folder in {data_dir(), downloads_dir()}:
-        for pattern in ("*", "*/*", "*/*/*"):
-            for path in filter(Path.is_file, folder.glob(pattern)):
-                status = path.stat()
-                found.append(f"{path} {status.st_mtime_ns} {status.st_size}")
-    return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()[:16]
 
 
 def processed_dir() -> Path:

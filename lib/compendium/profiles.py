@@ -13,9 +13,6 @@ from __future__ import annotations
 SMOKE, DEFAULT = "smoke", "default"
 BUILT_IN = (SMOKE, DEFAULT, "full", "paper")
 COMMITTED = ("full", DEFAULT)  # whose results git keeps, the larger first
-# chapter -> first digits of its notebooks; what a scan cannot say, and what a placebo does, stand
-# beside the first
-CHAPTERS = {"bottleneck": ("1", "5"), "margins": ("2", "6"), "circuits": ("3",), "hardmax": ("4",)}
 _OWN = "own/"
 
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compendium import book, claims, paths, profiles
+from compendium import book, claims, paths
 from compendium.book import STAND_IN
 from compendium.cache import while_unchanged
-
-SHOWN = profiles.COMMITTED
+from compendium.profiles import COMMITTED
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class NotebookRun:
         return f"{self.figures.relative_to(paths.root()).as_posix()}/{self.name}-{key}.png"
 
 
-def committed(name: str, profiles: tuple[str, ...] = SHOWN) -> NotebookRun:
+def committed(name: str, profiles: tuple[str, ...] = COMMITTED) -> NotebookRun:
     """The committed run of a notebook; KeyError when there is none."""
     for aside in ("", STAND_IN):
         for profile in profiles:
@@ -64,7 +63,7 @@ def committed(name: str, profiles: tuple[str, ...] = SHOWN) -> NotebookRun:
     raise KeyError(f"{name} has {where}: run `make {name}`")
 
 
-def all_committed(profiles: tuple[str, ...] = SHOWN) -> list[NotebookRun]:
+def all_committed(profiles: tuple[str, ...] = COMMITTED) -> list[NotebookRun]:
     """The committed run of every notebook that has one."""
     found = []
     for path in paths.notebooks():
@@ -73,7 +72,7 @@ def all_committed(profiles: tuple[str, ...] = SHOWN) -> list[NotebookRun]:
     return found
 
 
-def recorded(what: str, profiles: tuple[str, ...] = SHOWN) -> Any:
+def recorded(what: str, profiles: tuple[str, ...] = COMMITTED) -> Any:
     """What a committed run recorded, by its address.
 
     `18_reachable_vocabulary/outputs` is a value, `001-prevention:before` the evidence of a claim,
@@ -90,7 +89,12 @@ def recorded(what: str, profiles: tuple[str, ...] = SHOWN) -> Any:
         raise KeyError(f"{what}: recorded {run.aside} alone")
     if not notebook:
         return {row["id"]: row["evidence"] for row in run.record["claims"]}[name][place]
-    return _cell(run.results / f"{key}.csv", place) if place else run.record["values"][key]["value"]
+    if place:
+        return _cell(run.results / f"{key}.csv", place)
+    values = run.record["values"]
+    if key not in values or "value" not in values[key]:
+        raise KeyError(f"{what}: {notebook} recorded {', '.join(values) or 'no value'}")
+    return values[key]["value"]
 
 
 def _cell(table: Path, place: str) -> float | str:

@@ -3,7 +3,7 @@
 import pytest
 
 from compendium import __main__ as command_line
-from compendium import claims, findings, runs, telling
+from compendium import claims, findings, runs
 
 _EMBEDDED = {"name": "IMDb", "kind": "embedded", "detail": "made up"}
 _STAND_IN = {"aside": "stand-in", "content": {"sources": [_EMBEDDED]}}
@@ -181,7 +181,7 @@ def test_claims_with_source_rule_and_result(
     told = claim("001-a", "experiment", sentence=vars(place), hypotheses="in winter")
     register(told, claim("001-b"))
     record(a=-1)
-    told = telling.render(["001-a"])
+    told = findings.in_words(["001-a"])
     for line in (
         "001-a  [experiment]  Section a",
         "  source      It gains, always.",
@@ -192,7 +192,7 @@ def test_claims_with_source_rule_and_result(
         "  from        10_demo, profile default",
     ):
         assert line in told.splitlines()
-    assert "  result      none committed: make 10_demo" in telling.render(["001-b"])
-    assert telling.render(["001"]) == telling.render(["10_demo"]) == telling.render()
+    assert "  result      none committed: make 10_demo" in findings.in_words(["001-b"])
+    assert findings.in_words(["001"]) == findings.in_words(["10_demo"]) == findings.in_words()
     assert command_line.main(["claims", "007"]) == 1
     assert "'007' is not a claim, paper (001) or notebook with" in capsys.readouterr().err

@@ -58,12 +58,6 @@ def page() -> str:
     return document(TITLE, _part("css"), body + scripts, head=head)
 
 
-def unavailable(missing: str) -> str:
-    """What stands in the story's place where a result that it needs is missing."""
-    said = f"This page takes its numbers from recorded results; one is missing: {missing}."
-    return document(TITLE, _part("css"), f"<main><p>{html.escape(said)}</p></main>")
-
-
 class Sign(NamedTuple):
     """A sign of the recogniser's list, its script, and whether it can never be the answer."""
 

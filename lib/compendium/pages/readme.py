@@ -1,18 +1,17 @@
 """Numbers, tables and pictures of the README and of `docs/` come from `results/`: no number there
-is typed by hand.
+is typed by hand. `make readme` writes them, `make lint` says which are not up to date.
 
 Markers in the text, each kept and its content replaced::
 
-    <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->
-    <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->
+    <!-- value: 12_first_scan/unargmaxable | ,.0f --> 200 <!-- /value -->
+    <!-- table: 10_braid_counts/real_sizes | a, b --> ... <!-- /table -->
     <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->
     <!-- verdicts: all --> ... <!-- /verdicts -->
-    <!-- cost: all --> 20 minutes <!-- /cost -->
     <!-- links: live --> ... <!-- /links -->
 
-A recorded value (`... | ,.0f`: its format) or a claim's evidence (`003-real-folds:heads`), a recorded table (`... | a, b`: its columns) or, as
-`bench/targets`, a benchmark's, a recorded figure, verdicts by kind, of all papers or of one
-(`... 003`), what a make target costs (`... | disk`: in GB), and site, Binder and checks at the address that pyproject.toml names.
+A value is an address of `runs.recorded`, with its format. A table is a notebook's or, as
+`bench/targets`, a benchmark's, with the columns to show. Verdicts are by kind, of all papers or of
+one (`003`), and links lead to the site, Binder and checks at the address that pyproject.toml names.
 """
 
 from __future__ import annotations
@@ -20,109 +19,74 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from compendium import findings, paths
-from compendium.pages.entries import table_of_counts
-from compendium.pages.gallery import picture
-from compendium.runs import NotebookRun, committed, csv_rows, recorded
+from compendium.pages import gallery
+from compendium.profiles import COMMITTED
+from compendium.runs import all_committed, committed, recorded
 
-_KINDS = "value|table|cost|figure|verdicts|links"
+_SPECIFICATION = "https://codecheck.org.uk/spec/config/2.0/"
+_PAPER: dict[str, Any] = {
+    "title": "Softmax Geometry: a reproducible compendium",
+    "authors": [{"name": "The Softmax Geometry authors"}],
+}
+_KINDS = "value|table|figure|verdicts|links"
 _MARKER = re.compile(rf"(?s)<!-- ({_KINDS}): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->")
 
 
-def render(text: str, up: str = "", shown: Sequence[NotebookRun] | None = None) -> str:
-    """The text with every marker's content renewed; `up` leads from its page to the top of the
-    repository (`../`). What the runs in `shown` did not record comes from the committed run, and
-    says so; None shows the committed runs. KeyError when a marker names what was never recorded.
+def render(text: str, up: str = "") -> str:
+    """The text with every marker's content renewed from the committed results; `up` leads from its
+    page to the top of the repository (`../`). KeyError when a marker names what was never recorded.
     """
-    renderer = _Renderer(up, None if shown is None else {run.name: run for run in shown})
-    return _MARKER.sub(renderer.renew, text)
 
-
-class _Renderer:
-    """Contents of markers from some runs (None: the committed ones), a method for each kind."""
-
-    def __init__(self, up: str, runs: dict[str, NotebookRun] | None):
-        self.up, self.runs = up, runs
-
-    def renew(self, match: re.Match[str]) -> str:
+    def renew(match: re.Match[str]) -> str:
         kind, what, option, _ = match.groups()
         opening = f"<!-- {kind}: {what}{f' | {option}' if option else ''} -->"
-        return f"{opening}{getattr(self, kind)(what, option or '')}<!-- /{kind} -->"
+        return f"{opening}{_content(kind, what, option or '', up)}<!-- /{kind} -->"
 
-    def run(self, name: str) -> NotebookRun:
-        return self.runs[name] if self.runs and name in self.runs else committed(name)
+    return _MARKER.sub(renew, text)
 
-    def who_has(self, kind: str, name: str, key: str) -> tuple[NotebookRun, bool]:
-        """The run at hand where it recorded the thing, else the committed one, and whether so."""
-        run = self.run(name)
-        here = run.record[kind].get(key)
-        # a value that a small run could not measure has its text alone
-        unknown = here is None or (kind == "values" and "value" not in here)
-        if self.runs is not None and (name not in self.runs or unknown):
-            return committed(name), True
-        return run, False
 
-    def value(self, what: str, option: str) -> str:
-        name, _, key = what.rpartition("/")
-        if ":" in what:  # evidence of a claim, or a cell of a table
-            return format(recorded(what), option) + " (committed)" * (self.runs is not None)
-        run, other = self.who_has("values", name, key)
-        values = run.record["values"]
-        if key not in values:
-            known = ", ".join(values) or "none"
-            raise KeyError(f"a page names the value {what}; {name} recorded {known}")
-        return format(values[key]["value"], option) + (" (committed)" if other else "")
-
-    def table(self, what: str, option: str) -> str:
-        name, _, key = what.rpartition("/")
-        folder = paths.root() / "results" / "bench" if name == "bench" else self.run(name).results
-        path = folder / f"{key}.csv"
-        if not path.is_file():
-            raise KeyError(f"a page names the table {what}, which {name} did not record")
-        frame = pd.read_csv(path)
-        if option:
-            frame = frame[[column.strip() for column in option.split(",")]]
-        return "\n" + markdown(frame) + "\n"
-
-    def figure(self, what: str, option: str) -> str:
-        name, _, key = what.rpartition("/")
-        run, other = self.who_has("figures", name, key)
+def _content(kind: str, what: str, option: str, up: str) -> str:
+    name, _, key = what.rpartition("/")
+    if kind == "value":
+        return format(recorded(what), option)
+    if kind == "table":
+        return f"\n{_table(name, key, option)}\n"
+    if kind == "figure":
+        run = committed(name)
         if key not in run.record["figures"]:
             known = ", ".join(run.record["figures"]) or "none"
             raise KeyError(f"a page names the figure {what}; {name} recorded {known}")
-        label = "\n*From the committed results, not from this run.*\n" if other else ""
-        return f"\n{picture(run, key, self.up)}\n{label}"
+        return f"\n{gallery.picture(run, key, up)}\n"
+    if kind == "verdicts":
+        found = [f for f in findings.of_committed()[0] if what in ("all", f.claim.paper)]
+        return f"\n{gallery.table_of_counts(found)}\n"
+    return _links()
 
-    def verdicts(self, what: str, option: str) -> str:
-        found, _ = findings.of_committed() if self.runs is None else findings.of(self.runs.values())
-        return "\n" + table_of_counts([f for f in found if what in ("all", f.claim.paper)]) + "\n"
 
-    def cost(self, what: str, option: str) -> str:
-        rows = csv_rows(paths.root() / "results" / "bench" / "targets.csv")
-        costs = {row["target"]: row for row in rows}
-        if what not in costs:
-            known = f"results/bench/targets.csv has {', '.join(costs)}"
-            raise KeyError(f"a page names the cost of {what}; {known}")
-        if option == "disk":
-            return f"{float(costs[what]['disk (GB)']):.1f} GB"
-        minutes = f"{float(costs[what]['minutes']):.0f}"
-        return f"{minutes} minute{'s' * (minutes != '1')}"
+def _table(name: str, key: str, columns: str) -> str:
+    bench = paths.root() / "results" / "bench"
+    path = (bench if name == "bench" else committed(name).results) / f"{key}.csv"
+    if not path.is_file():
+        raise KeyError(f"a page names the table {name}/{key}, which was not recorded")
+    frame = pd.read_csv(path)
+    return markdown(frame[[column.strip() for column in columns.split(",")]] if columns else frame)
 
-    def links(self, what: str, option: str) -> str:
-        at = addresses()
-        if not at:
-            return ""
-        checks = f"{at['source']}/actions/workflows/ci.yml"
-        return (
-            f"\n[**The live site**]({at['site']}) · [![try it in a "
-            f"browser](https://mybinder.org/badge_logo.svg)]({at['binder']}) "
-            f"[![checks of the main branch]({checks}/badge.svg?branch=main)]({checks})\n"
-        )
+
+def _links() -> str:
+    at = addresses()
+    if not at:
+        return ""
+    checks = f"{at['source']}/actions/workflows/ci.yml"
+    badge = f"[![try it in a browser](https://mybinder.org/badge_logo.svg)]({at['binder']})"
+    state = f"[![checks of the main branch]({checks}/badge.svg?branch=main)]({checks})"
+    return f"\n[**The live site**]({at['site']}) · {badge} {state}\n"
 
 
 def addresses() -> dict[str, str]:
@@ -156,3 +120,56 @@ def markdown(frame: pd.DataFrame) -> str:
     rule = "|" + " --- |" * len(frame.columns)
     body = ["| " + " | ".join(map(cell, row)) + " |" for row in frame.itertuples(index=False)]
     return "\n".join([head, rule, *body])
+
+
+def fresh() -> dict[Path, str | None]:
+    """Each rendered file and what it should hold: None for one that should not be there."""
+    root, pages = paths.root(), dict[Path, str | None]()
+    for pattern, up in (("README.md", ""), ("docs/*.md", "../"), ("scanner/docs/*.md", "../../")):
+        for page in sorted(root.glob(pattern)):
+            pages[page] = render(page.read_text(encoding="utf-8"), up)
+    pages |= dict.fromkeys((root / gallery.FOLDER).glob("*.md"))
+    pages |= {root / path: text for path, text in gallery.pages().items()}
+    for profile in COMMITTED:
+        found, _ = findings.of_committed((profile,))
+        if found:
+            pages[paths.results_dir(profile, "verdicts.csv")] = findings.baseline(found)
+    return pages
+
+
+def write() -> None:
+    """Write every rendered file, and remove pages of the gallery that are none any more."""
+    for path, text in fresh().items():
+        if text is None:
+            path.unlink()
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+
+def stale() -> list[str]:
+    """Files that do not show the committed results, as paths in the repository."""
+    odd = [
+        path
+        for path, text in fresh().items()
+        if text != (path.read_text(encoding="utf-8") if path.is_file() else None)
+    ]
+    return sorted(path.relative_to(paths.root()).as_posix() for path in odd)
+
+
+def manifest() -> str:
+    """`codecheck.yml`: every committed figure and table with what it shows, by notebook, in the
+    format of CODECHECK (https://codecheck.org.uk). The authors add ORCIDs, whoever checks adds
+    `codechecker`, `certificate`, `summary` and `report`: the format forbids placeholders.
+    """
+    entries = []
+    for run in all_committed():
+        folder = run.results.relative_to(paths.root()).as_posix()
+        told = {run.figure(key): figure["caption"] for key, figure in run.record["figures"].items()}
+        told |= {f"{folder}/{key}.csv": text for key, text in run.record["tables"].items()}
+        entries += [{"file": file, "comment": text} for file, text in told.items()]
+    source = addresses().get("source")
+    paper = _PAPER | ({"reference": source} if source else {})
+    content = {"version": _SPECIFICATION, "paper": paper, "manifest": entries}
+    how: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "explicit_start": True}
+    return yaml.safe_dump(content, width=120, **how)

@@ -1,17 +1,24 @@
-"""The gallery: figures, claims that unfold, causes first, every link leading somewhere."""
+"""The gallery and a notebook's page: results below the cells that make them, claims that unfold."""
 
 import json
 import re
 
 import pytest
 
-from compendium.pages import gallery, rendered
+from compendium import runs
+from compendium.pages import gallery, readme, site
 
 STATEMENT = "For all a < b | c the *map* folds; " + "and so on " * 20
+FIGURES = {
+    "hull": {"caption": "A hull.", "alt": "A triangle\nwith [a] point."},
+    "line": {"caption": "A line.", "alt": "a line"},
+}
+TABLE = "x,y\n" + "".join(f"{n},{n}\n" for n in range(14))
 
 
 @pytest.fixture
-def pages(compendium, register, claim, record):
+def shown(compendium, register, claim, record):
+    """`10_demo` with two figures, a table of 14 rows, and five claims."""
     path = compendium / "notebooks" / "10_demo.ipynb"
     notebook = json.loads(path.read_text())
     title = {"cell_type": "markdown", "metadata": {}, "source": ["# Fold_the map.\n", "text"]}
@@ -19,13 +26,13 @@ def pages(compendium, register, claim, record):
     folding = (claim("001-a", root="fold"), claim("001-b", root="fold"))
     others = (claim("001-c", statement=STATEMENT), claim("001-o", "ours"), claim("001-d"))
     register(*folding, *others)
-    figures = {"hull": {"caption": "A hull.", "alt": "A triangle\nwith [a] point."}}
-    record(content={"figures": figures}, a=1, b=1, c=1, o=-1)
-    return gallery.pages()
+    ran = {"figures": FIGURES, "tables": {"t": "A table"}, "parameters": {"n": 3}, "device": "cpu"}
+    (record(content=ran, a=1, b=1, c=1, o=-1) / "t.csv").write_text(TABLE)
+    return runs.committed("10_demo")
 
 
-def test_the_first_view_says_causes_once_and_what_does_not_hold(pages):
-    front = pages["docs/gallery/README.md"]
+def test_the_first_view_says_causes_once_and_what_does_not_hold(shown):
+    front = gallery.pages()["docs/gallery/README.md"]
     assert "| Theorems and formulas | **2** fails | 3 |" in front
     assert "| Our own questions | **1** found | 1 |" in front
     assert "- **It folds.** 2 rows: [001, Section a](001.md#001-a) **fails**, [001," in front
@@ -34,14 +41,14 @@ def test_the_first_view_says_causes_once_and_what_does_not_hold(pages):
     assert 'href="001.md#10_demo"><img src="../../figures/default/10_demo-hull.png"' in front
 
 
-def test_a_page_shows_figures_and_claims_that_unfold(pages):
-    page = pages["docs/gallery/001.md"]
+def test_a_page_shows_figures_and_claims_that_unfold(shown):
+    page = gallery.pages()["docs/gallery/001.md"]
     entries = dict(re.findall(r'(?s)<details id="001-(\w)"(.*?)</details>', page))
     summary, *told = entries["c"].splitlines()
-    assert "<summary><b>fails</b> · Section c: For all a &lt; b | c the *map* folds;" in summary
-    assert "</summary>" in summary
+    assert summary.endswith("</summary>")
     assert len(summary) < 320
     for words, place in (
+        ("<summary><b>fails</b> · Section c: For all a &lt; b | c the *map* folds;", summary),
         ("## [Fold\\_the map](../../notebooks/10_demo.ipynb)", page),
         ("![A triangle with (a) point.](../../figures/default/10_demo-hull.png)", page),
         ("- *Stated.* For all a &lt; b \\| c the \\*map\\* folds;", "\n".join(told)),
@@ -53,18 +60,40 @@ def test_a_page_shows_figures_and_claims_that_unfold(pages):
     assert page.index("001-o") > page.index("**Our own questions**") > page.index("001-d")
 
 
-def test_a_page_that_is_none_any_more_goes(pages, compendium):
+def test_what_the_records_do_not_show_is_stale_and_written_anew(shown, compendium):
     (compendium / "README.md").write_text("# no marker\n")
-    rendered.write()
-    assert rendered.stale() == []
+    readme.write()
+    assert readme.stale() == []
     old = compendium / "docs" / "gallery" / "009.md"
     verdicts = compendium / "results" / "default" / "verdicts.csv"
     old.write_text("old")
     verdicts.write_text("id,verdict,finding\n")
-    assert rendered.stale() == ["docs/gallery/009.md", "results/default/verdicts.csv"]
-    rendered.write()
+    assert readme.stale() == ["docs/gallery/009.md", "results/default/verdicts.csv"]
+    readme.write()
     assert not old.exists()
     assert "001-c,fails,+1.00 nats" in verdicts.read_text()
+
+
+def test_results_stand_below_the_cells_that_make_them(shown, write_notebook):
+    code = ["x = 1\n" * 9, 'book.figure("line", fig)', 'book.table("t", f)\nbook.claim("001-b")']
+    write_notebook("10_demo", *code)
+    cells = site.page("10_demo")["cells"]
+    made = ["".join(c["source"]) if c["cell_type"] == "code" else c["id"] for c in cells]
+    below = [code[0], code[1], "figure-line", code[2], "table-t", "claim-001-b", "figure-hull"]
+    assert made == [*below, "claim-001-a", "claim-001-c", "claim-001-o", "provenance"]
+    folded = ["hide-input" in cell["metadata"].get("tags", []) for cell in cells]
+    assert folded.index(True) == 0
+    assert sum(folded) == 1
+    texts = dict(zip(made, (cell["source"] for cell in cells), strict=True))
+    figure = "```{figure} ../figures/default/10_demo-line.png\n:alt: a line\n\nA line.\n```"
+    assert texts["figure-line"] == figure
+    link = "[t.csv](../results/default/10_demo/t.csv)"
+    assert texts["table-t"].startswith(f"*A table* (the first 12 of 14 rows, {link})\n\n| x | y |")
+    assert "| 11 | 11 |" in texts["table-t"]
+    assert "| 12 | 12 |" not in texts["table-t"]
+    assert "**fails**" in texts["claim-001-b"]
+    told = "Profile `default`, on cpu. Data: none. Parameters: `n` = 3."
+    assert told in texts["provenance"]
 
 
 def test_links_of_the_committed_pages_lead_somewhere(repository):
