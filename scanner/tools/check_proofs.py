@@ -1,12 +1,12 @@
 """Checks a file of proofs (scan, answers, experts or ceilings) in exact arithmetic: integers and
-fractions of Python's standard library, and nothing of softgeom.
+fractions of Python's standard library, for logarithms its decimals, and nothing of softgeom.
 
     python tools/check_proofs.py FOLDER/evidence.safetensors layer.safetensors [--only unargmaxable]
 
 The layer file holds W and, if there is one, b. docs/certificates.md says what the columns mean and
-why each inequality is a proof. Everything is one question: can the logits obey an order, blocks of
-classes, each above the next? A class of a scan stands above all others. `--sample 50` checks that
-many claims of each verdict, drawn at random.
+why each inequality is a proof. Everything is an order of classes with evidence: can the logits obey
+blocks of classes, each above the next? A class of a scan stands above all others, a ceiling is such
+an order with odds. `--sample 50` checks that many claims of each verdict, drawn at random.
 """
 
 import argparse
@@ -20,7 +20,9 @@ import re
 import struct
 import sys
 from collections import defaultdict
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
+from functools import cached_property
 from itertools import groupby, pairwise
 from operator import mul
 from typing import NamedTuple
@@ -74,23 +76,38 @@ class Column:
     def __init__(self, content, dtype, shape, start):
         self.content, self.code, self.place = content, DTYPES[dtype], start
         self.dtype, self.shape, self.left = dtype, shape, math.prod(shape)
+        self.width = struct.calcsize(self.code)
 
     def take(self, count):
         """The next numbers."""
         demand(0 <= count <= self.left, "an array holds less than the claims need")
         found = struct.unpack_from(f"<{count}{self.code}", self.content, self.place)
-        self.place += count * struct.calcsize(self.code)
-        self.left -= count
+        self.place, self.left = self.place + count * self.width, self.left - count
         return list(found)
-
-    def all(self):
-        return self.take(self.left)
 
     def row(self, i):
         """Row i of a matrix, whatever was read."""
         size = self.shape[1]
-        place = self.place + i * size * struct.calcsize(self.code)
+        place = self.place + i * size * self.width
         return struct.unpack_from(f"<{size}{self.code}", self.content, place)
+
+
+class Texts:
+    """A list of texts, written as JSON in an array of bytes."""
+
+    def __init__(self, column):
+        framed = column.left >= 2 and column.content[column.place] == ord("[")
+        written = bytes(column.take(column.left)).decode() if framed else ""
+        self.rest = json.loads(written) if framed else None
+        plain = framed and json.dumps(self.rest) == written
+        demand(plain and all(type(one) is str for one in self.rest), "a list of texts is not one")
+        self.rest, self.left = iter(self.rest), len(self.rest)
+
+    def take(self, count):
+        """The next texts."""
+        demand(count <= self.left, "a list holds less than the claims need")
+        self.left -= count
+        return [next(self.rest) for _ in range(count)]
 
 
 def read_container(path, canonical=True):
@@ -104,35 +121,22 @@ def read_container(path, canonical=True):
     listed = json.loads(header)
     demand(type(listed) is dict, "its header is not a list of arrays")
     texts = listed.pop("__metadata__", None if canonical else {})
-    demand(type(texts) is dict, "it has no texts")
-    demand(all(type(text) is str for text in texts.values()), "a text of the header is not one")
-    again, columns, place = {"__metadata__": texts}, {}, 0
+    strings = type(texts) is dict and all(type(text) is str for text in texts.values())
+    demand(strings, "a text of the header is not one")
+    again, columns, end = {"__metadata__": texts}, {}, 0
     width = {name: struct.calcsize(DTYPES[one["dtype"]]) for name, one in listed.items()}
     for name in sorted(listed, key=lambda name: (-width[name], name)):
         dtype, shape = listed[name]["dtype"], listed[name]["shape"]
         demand(all(type(n) is int and 0 <= n < 2**48 for n in shape), f"{name} has no shape")
-        place = place if canonical else listed[name]["data_offsets"][0]
-        end = place + math.prod(shape) * width[name]
-        demand(0 <= place <= end <= size - 8 - length, f"{name} lies outside the file")
-        again[name] = {"dtype": dtype, "shape": shape, "data_offsets": [place, end]}
-        columns[name] = Column(content, dtype, shape, 8 + length + place)
-        place = end
-    if not canonical:
-        return texts, columns
+        start = end if canonical else listed[name]["data_offsets"][0]
+        end = start + math.prod(shape) * width[name]
+        demand(0 <= start <= end <= size - 8 - length, f"{name} lies outside the file")
+        again[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+        columns[name] = Column(content, dtype, shape, 8 + length + start)
     plain = json.dumps(again, sort_keys=True, separators=(",", ":")).encode()
-    demand(plain + b" " * (-len(plain) % 8) == header, "its header is not written as it must be")
-    demand(size == 8 + length + place, "it is not as long as its arrays")
+    whole = plain + b" " * (-len(plain) % 8) == header and size == 8 + length + end
+    demand(whole or not canonical, "its header or its size is not as it must be for its arrays")
     return texts, columns
-
-
-def listed_texts(column, name):
-    """A list of texts, written as JSON."""
-    demand(column.left >= 2 and column.content[column.place] == ord("["), f"{name} is not a list")
-    written = bytes(column.all()).decode()
-    found = json.loads(written)
-    demand(json.dumps(found) == written, f"{name} is not canonical")
-    demand(all(type(one) is str for one in found), f"{name} is not a list of texts")
-    return found
 
 
 def read(path, fingerprint, d):
@@ -146,11 +150,11 @@ def read(path, fingerprint, d):
     demand(texts["layer"] == fingerprint, "it belongs to another layer")
     demand({name: one.dtype for name, one in columns.items()} == ARRAYS, "it has other arrays")
     for name, column in columns.items():
-        flat = len(column.shape) == 1 and column.left * struct.calcsize(column.code) <= LARGEST
+        flat = len(column.shape) == 1 and column.left * column.width <= LARGEST
         fits = column.shape[1:] == [d] if "points" in name else flat
         demand(fits, f"{name} has the shape {column.shape}")
     for name in COLUMNS["U8"].split():
-        columns[name] = listed_texts(columns[name], name)
+        columns[name] = Texts(columns[name])
     return texts, columns
 
 
@@ -163,8 +167,8 @@ def rational(stored):
 
 
 class Claim(NamedTuple):
-    """An order with what is said about it, and the evidence: a point; pairs of classes, the first
-    of which is to be ahead, with weights; a twin; the number of a point; or None.
+    """An order with what is said about it, and the evidence: a point or its number; pairs of
+    classes, the first of which is to be ahead, with weights; a twin; or None.
     """
 
     set: int  # the number of its feature set
@@ -175,96 +179,69 @@ class Claim(NamedTuple):
     margin: float
     radius: float
     found: object
-
-
-class Supply:
-    """Columns and lists, handed out from the front; in the end nothing may be left."""
-
-    def __init__(self, columns):
-        self.columns = columns
-        self.texts = {name: iter(columns[name]) for name in ("fractions", "methods", "reasons")}
-
-    def take(self, name, count):
-        return self.columns[name].take(count)
-
-    def one(self, name):
-        return self.take(name, 1)[0]
-
-    def text(self, name):
-        found = next(self.texts[name], None)
-        demand(found is not None, f"{name} holds less than the claims need")
-        return found
-
-    def demand_spent(self):
-        left = [name for name, column in self.columns.items() if getattr(column, "left", 0)]
-        left += [name for name, texts in self.texts.items() if next(texts, None) is not None]
-        demand({*left} <= {"points64", "ceilings", "reached"}, f"{left} holds more than is needed")
+    odds: tuple  # ceiling and reached
 
 
 def claims(holds, columns, classes, d):
-    """Every claim of a file; points in float64 are named by their numbers."""
-    supply, used = Supply(columns), set()
-    m = columns["points64"].shape[0]
-    for code in columns["kinds"].all():
+    """Every claim of a file; points in float64 are named by their numbers. Nothing may be left."""
+    used, m = set(), columns["points64"].shape[0]
+    one = {name: lambda name=name: columns[name].take(1)[0] for name in columns}
+    for code in columns["kinds"].take(columns["kinds"].left):
         known = 0 <= code < len(KINDS) and (KINDS[code] == "odds") == (holds == "ceilings")
         demand(known, "a kind of evidence is unknown, or does not belong here")
-        way, margin, radius = KINDS[code], supply.one("margins"), supply.one("radii")
-        method = supply.text("methods")
-        demand(re.fullmatch("[a-z ]{0,40}", method), "a method is not a plain name")
+        way, margin, radius = KINDS[code], one["margins"](), one["radii"]()
+        plain = re.fullmatch("[a-z ]{0,40}", one["methods"]())
+        demand(plain and one["steps"]() >= 0, "a method is not a plain name, or steps are negative")
         demand(math.isnan(margin) == (way == "odds"), "a margin is not a number")
-        demand(supply.one("steps") >= 0, "steps are negative")
         demand(math.isnan(radius) or (way == "point" and radius >= 0), "a radius is not one")
-        sizes = supply.take("sizes", supply.one("blocks"))
-        blocks, rest = [supply.take("named", size) for size in sizes], supply.one("rest")
+        sizes = columns["sizes"].take(one["blocks"]())
+        blocks, rest = [columns["named"].take(size) for size in sizes], one["rest"]()
         demand(rest in (0, 1) and blocks and all(blocks), "a block of an order is empty")
         level = {i: n for n, block in enumerate(blocks) for i in block}
         demand(all(0 <= i < classes for i in level), "a class is none of the layer's")
         demand(len(level) == sum(map(len, blocks)), "an order names a class twice")
         alone = rest and len(level) == 1
         demand(alone or holds in ("answers", "experts"), "an order is not about one class")
-        demand(alone or math.isnan(radius), "an order has a radius")
-        demand(not alone or way != "point" or holds != "scan" or radius >= 0, "a radius is missing")
-        rest, found = len(blocks) if rest else None, None
+        measured = alone and way == "point" and (holds == "scan" or radius >= 0)
+        demand(measured != math.isnan(radius), "a radius is missing, or an order has one")
+        rest, odds, exact = len(blocks) if rest else None, (), code in EXACT
+        if way == "odds":
+            odds = one["ceilings"](), one["reached"]()
+            demand(0 < odds[0] <= 1 and 0 <= odds[1] <= 1, "a ceiling is no probability")
         if code in (1, 7):
-            found = supply.one("at")
+            found = one["at"]()
             demand(0 <= found < m, "a point is not there")
             used.add(found)
         elif way == "point":
-            exact = code in EXACT
-            found = [rational(supply.text("fractions")) for _ in range(d * exact)]
-            found = found if exact else supply.take("points32", d)
+            found = columns["fractions" if exact else "points32"].take(d)
+            found = [*map(rational, found)] if exact else found
         elif way == "weights":
-            size = supply.one("counts")
-            demand(0 < size < 2**31, "a proof has no comparisons")
-            pairs = [*zip(supply.take("above", size), supply.take("below", size), strict=True)]
-            exact = code in EXACT
-            weights = [rational(supply.text("fractions")) for _ in range(size * exact)]
-            weights = weights if exact else supply.take("weights", size)
-            demand(all(0 < weight < math.inf for weight in weights), "a weight is not positive")
-            found = pairs, [*map(Fraction, weights)]
-            demand(pairs == sorted(set(pairs)), "its comparisons are not in order")
-            steps = (a in level and level.get(b, rest) == level[a] + 1 for a, b in pairs)
-            inside = all(0 <= b < classes for _, b in pairs)
+            found = compared(columns, one["counts"](), exact)
+            steps = (a in level and level.get(b, rest) == level[a] + 1 for a, b in found[0])
+            inside = all(0 <= b < classes for _, b in found[0])
             demand(inside and all(steps), "the order asks for no such comparison")
         elif way == "twin":
-            demand(holds == "scan" and supply.one("counts") == 1, "an order has a twin")
-            own, found = supply.one("above"), supply.one("below")
-            demand(own == blocks[0][0] and 0 <= found < classes, "a twin is not one")
-            demand(found != own, "a class is its own twin")
+            demand(holds == "scan" and one["counts"]() == 1, "an order has a twin")
+            own, found = one["above"](), one["below"]()
+            good = own == blocks[0][0] != found and 0 <= found < classes
+            demand(good, "a twin is not one of its class")
         else:
-            supply.text("reasons")
-        yield Claim(supply.one("sets"), blocks, level, rest, way, margin, radius, found)
-    supply.demand_spent()
+            found = one["reasons"]() and None
+        yield Claim(one["sets"](), blocks, level, rest, way, margin, radius, found, odds)
+    left = [name for name, column in columns.items() if column.left]
+    demand({*left} <= {"points64", "tokens"}, f"{left} holds more than is needed")
     demand(len(used) == m, "a point is not used")
 
 
-def placed(claim, points):
-    """The claim with its point itself, where that is named by its number."""
-    if claim.way != "point":
-        return claim
-    point = claim.found if type(claim.found) is list else list(points.row(claim.found))
-    demand(all(map(math.isfinite, point)), "a point is not finite")
-    return claim._replace(found=point)
+def compared(columns, size, exact):
+    """The next comparisons, and their weights."""
+    demand(0 < size < 2**31, "a proof has no comparisons")
+    pairs = [*zip(columns["above"].take(size), columns["below"].take(size), strict=True)]
+    weights = columns["fractions" if exact else "weights"].take(size)
+    weights = [*map(rational, weights)] if exact else weights
+    demand(all(0 < weight < math.inf for weight in weights), "a weight is not positive")
+    demand(pairs == sorted(set(pairs)), "its comparisons are not in order")
+    return pairs, [*map(Fraction, weights)]
 
 
 # ---- The feature set
@@ -319,10 +296,8 @@ class Features:
         mean = sum(z) / self.d if self.centred else 0
         return [c + g * (v - mean) for c, g, v in zip(self.bias, self.gain, z, strict=True)]
 
-    def difference(self, W, bias, a, b):
-        """Effective row and bias of class a less those of class b."""
-        v = [Fraction(p) - Fraction(q) for p, q in zip(W[a], W[b], strict=True)]
-        c = bias[a] - bias[b]
+    def effective(self, v, c):
+        """Row and bias in the coordinates of points."""
         if self.kind == "ellipsoid":
             c, v = c + sum(map(mul, self.bias, v)), list(map(mul, self.gain, v))
             mean = sum(v) / self.d if self.centred else 0
@@ -340,8 +315,24 @@ class Features:
         free = self.kind == "unbounded" or error  # then v has to vanish
         return c <= 0 and (not any(v) if free else self.radius**2 * sum(a * a for a in v) <= c * c)
 
+    def support(self, v):
+        """An upper bound of ``max v.x``; None where there is none."""
+        if self.kind == "box":
+            return sum(max(a * p, b * p) for a, b, p in zip(self.low, self.high, v, strict=True))
+        if self.kind == "unbounded":
+            return None if any(v) else Fraction(0)
+        v, shift = self.effective(v, Fraction(0))
+        return shift + root(sum(a * a for a in v) * self.radius**2)
 
-# ---- Points
+
+def root(square):
+    """A rational just above the square root."""
+    power = (400 + square.denominator.bit_length() - square.numerator.bit_length()) // 2
+    unit = Fraction(2) ** power
+    return Fraction(math.isqrt(math.ceil(square * unit**2)) + 1) / unit if square else square
+
+
+# ---- The layer, and a point
 
 
 def whole(values):
@@ -351,111 +342,133 @@ def whole(values):
     return [n * (denominator // d) for n, d in ratios], denominator
 
 
-def least_margins(W, bias, asked, features):
-    """The exact smallest difference that each order demands at its point, -inf outside the
-    feature set; and the squared length of each row. One pass over the rows.
-    """
-    points, squares = [], []
-    for claim in asked:
-        x = features.x([*map(Fraction, claim.found)])
-        points += [] if x is None else [(claim, {}, {}, *whole(x))]
-    for i, (row, scale) in enumerate(whole(row) for row in W) if points else ():
-        squares.append(Fraction(sum(map(mul, row, row)), scale**2))
-        for claim, low, high, x, unit in points:
-            n = claim.level.get(i, claim.rest)
-            if n is not None:
-                y = Fraction(sum(map(mul, x, row)), unit * scale) + bias[i]
-                low[n], high[n] = min(low.get(n, y), y), max(high.get(n, y), y)
-    least = {
-        id(claim): min((low[n] - high[n + 1] for n in low if n + 1 in high), default=math.inf)
-        for claim, low, high, *_ in points
-    }
-    return [least.get(id(claim), -math.inf) for claim in asked], squares
+class Layer:
+    """W and b as integers, each over a common denominator."""
+
+    def __init__(self, W, b):
+        d = len(W[0])
+        flat, self.unit = whole([value for row in W for value in row])
+        self.rows = [flat[n : n + d] for n in range(0, len(flat), d)]
+        self.bias, self.bias_unit = whole(b)
+        self.b = [Fraction(value, self.bias_unit) for value in self.bias]
+
+    def difference(self, features, a, b):
+        """Effective row and bias of class a less those of class b."""
+        v = zip(self.rows[a], self.rows[b], strict=True)
+        v = [Fraction(p - q, self.unit) for p, q in v]
+        return features.effective(v, self.b[a] - self.b[b])
+
+    @cached_property
+    def lengths(self):
+        """Squared, of the rows."""
+        return [sum(map(mul, row, row)) for row in self.rows]
+
+    def span(self, t):
+        """An upper bound on how far the row of class t is from any other."""
+        return sum(root(Fraction(n, self.unit**2)) for n in (self.lengths[t], max(self.lengths)))
+
+    def logits(self, x):
+        """Logits at x as integers, and their denominator."""
+        z, scale = whole(x)
+        products = (sum(map(mul, row, z)) for row in self.rows)
+        left, right = self.bias_unit, self.unit * scale
+        y = [p * left + c * right for p, c in zip(products, self.bias, strict=True)]
+        return y, left * right
 
 
-def root(square):
-    """A rational just above the square root."""
-    power = (160 + square.denominator.bit_length() - square.numerator.bit_length()) // 2
-    unit = Fraction(2) ** power
-    return Fraction(math.isqrt(int(square * unit**2)) + 1) / unit if square else square
+def lead(claim, y):
+    """The smallest difference of logits that the order demands; infinite where it demands none."""
+    low, high = {}, {}
+    for i, value in enumerate(y):
+        n = claim.level.get(i, claim.rest)
+        if n is not None:
+            low[n], high[n] = min(low.get(n, value), value), max(high.get(n, value), value)
+    return min((low[n] - high[n + 1] for n in low if n + 1 in high), default=math.inf)
 
 
-def reached(claim, least, squares):
+def wins(layer, features, claim):
     """Whether margin and radius are at most what the point reaches; of the radius as
     docs/certificates.md defines it. The smallest float only claims to be positive.
     """
+    x = features.x([*map(Fraction, claim.found)])
+    if x is None:
+        return False
+    y, unit = layer.logits(x)
+    least = lead(claim, y)
+    least = least if least == math.inf else Fraction(least, unit)
     if not 0 < claim.margin <= least and not (claim.margin == 5e-324 and least > 0):
         return False
     if math.isnan(claim.radius) or least == math.inf:  # an order, or nothing to compare
         return True
-    span = root(squares[claim.blocks[0][0]]) + root(max(squares))
+    span = layer.span(claim.blocks[0][0])
     return not span or (math.isfinite(claim.radius) and Fraction(claim.radius) * span <= least)
 
 
 # ---- Weights
 
 
-def unargmaxable(W, bias, pairs, weights, margin, features):
-    """How the weights prove that the smallest difference of the pairs is at most `margin` <= 0:
+def blocked(layer, features, claim):
+    """How the weights prove that the smallest difference of the pairs is at most the margin <= 0:
     "room", "simplex" or None.
     """
-    rows, C = zip(*(features.difference(W, bias, a, b) for a, b in pairs), strict=True)
+    if not -math.inf < claim.margin <= 0:
+        return None
+    pairs, weights = claim.found
+    rows, C = zip(*(layer.difference(features, a, b) for a, b in pairs), strict=True)
     (L, unit), (flat, scale) = whole(weights), whole([a for row in rows for a in row])
-    C = [c - margin for c in C]
+    C = [c - Fraction(claim.margin) for c in C]
     D = [flat[n : n + features.d] for n in range(0, len(flat), features.d)]  # (k, d), over scale
-    v = [sum(map(mul, L, column)) for column in zip(*D, strict=True)]  # over scale * unit
+    columns = [*zip(*D, strict=True)]
+    v = [sum(map(mul, L, column)) for column in columns]  # over scale * unit
     c = sum(map(mul, C, L)) / unit
     if features.held([Fraction(a, scale * unit) for a in v], c):
         return "room"
     # What must vanish, for weights that must exist: coordinates in which nearly everything cancels.
-    columns = [*zip(*D, strict=True)]
-    tiny = [
-        10**6 * abs(a) <= sum(map(mul, L, map(abs, column)))
-        for a, column in zip(v, columns, strict=True)
-    ]
+    sizes = [sum(map(mul, L, map(abs, column))) for column in columns]
+    tiny = [10**6 * abs(a) <= size for a, size in zip(v, sizes, strict=True)]
     K = [k for k, column in enumerate(columns) if tiny[k] and any(column)]
     # centred rows sum to 0: the last equality follows from the others
     K = K[:-1] if features.centred else K
-    # A: rows of order one, D_k / 2^e_k and ones, of as many captors; over `scale * 2^(lowest e)` in
-    # integers.
-    powers = [max(map(abs, columns[k])).bit_length() for k in K]
-    top = max(powers, default=0)
-    every = [[D[j][k] << (top - e) for k, e in zip(K, powers, strict=True)] for j in range(len(L))]
-    every = [[*row, 1 << top] for row in every]
-    heaviest = sorted(range(len(L)), key=L.__getitem__)[-len(K) - 1 :]
-    for find in (lambda: heaviest, lambda: independent_captors(every, weights, top)):
-        chosen = find()  # the heaviest captors; where those are dependent, others
-        A = [list(row) for row in zip(*(every[j] for j in chosen), strict=True)]
-        R = len(chosen) == len(A) and inverse([[a / (1 << top) for a in row] for row in A])
-        loss = Fraction(max(identity_errors(A, R, 1 << (top + 60))), 1 << (top + 60)) if R else 1
-        if loss < 1:
-            break
-    else:
+    equations = {j: [*(D[j][k] for k in K), 1] for j in range(len(L))}  # the sum stays
+    moves = moves_of(equations, weights, [*(Fraction(abs(v[k]), unit) for k in K), 0])
+    if moves is None or any(change >= weights[j] for j, change in moves.items()):
         return None
-    misses = (Fraction(abs(v[k]), unit << e) for k, e in zip(K, powers, strict=True))
-    miss = max(misses, default=0)
-    # How far the chosen weights may move: |R| times the miss, over 1 - loss.
-    moves = [
-        (Fraction(sum(map(abs, row)), 1 << 60) * miss / (1 - loss), j)
-        for row, j in zip(R, chosen, strict=True)
-    ]
-    if any(change >= weights[j] for change, j in moves):
-        return None
-    c += sum(change * abs(C[j]) for change, j in moves)
+    c += sum(change * abs(C[j]) for j, change in moves.items())
     c = c if any(a > 0 for a in C) else min(c, 0)  # then no weights make the sum positive
-    rest = [0 if small else Fraction(a, scale * unit) for a, small in zip(v, tiny, strict=True)]
+    left = [0 if small else Fraction(a, scale * unit) for a, small in zip(v, tiny, strict=True)]
     moved = [
-        0 if small else sum(e * Fraction(abs(D[j][k]), scale) for e, j in moves)
+        0 if small else sum(e * Fraction(abs(D[j][k]), scale) for j, e in moves.items())
         for k, small in enumerate(tiny)
     ]
-    return "simplex" if features.held(rest, c, moved) else None
+    return "simplex" if features.held(left, c, moved) else None
 
 
-def independent_captors(rows, weights, top):
-    """As many captors as equations, heavy ones whose rows are far from dependent."""
-    largest = max(weights)
-    heavy = {j: float(weight / largest) for j, weight in enumerate(weights)}
-    return independent({j: [a / (1 << top) * heavy[j] for a in rows[j]] for j in heavy}) or []
+def moves_of(rows, weights, misses):
+    """Weights l with ``sum l_j row_j = 0`` exist near the given ones, which miss it by so much:
+    bounds {j: at most so far} on how some of them move; None where that is not proven.
+
+    With A the rows of as many j as equations, and an approximate inverse R in units of 2^-60,
+    ``|I - A R| < 1`` proves that they exist, within |R| times the miss over 1 - |I - A R|.
+    """
+    powers = [max(map(abs, column)).bit_length() for column in zip(*rows.values(), strict=True)]
+    top = max(powers)
+    level = {
+        j: [a << (top - e) for a, e in zip(row, powers, strict=True)] for j, row in rows.items()
+    }
+    largest, unit = max(weights[j] for j in rows), 1 << top
+    chosen = independent(
+        {j: [a / unit * float(weights[j] / largest) for a in row] for j, row in level.items()}
+    )
+    A = [list(row) for row in zip(*(level[j] for j in chosen or ()), strict=True)]
+    R = inverse([[a / unit for a in row] for row in A])
+    if not chosen or R is None:
+        return None
+    loss = Fraction(max(identity_errors(A, R, unit << 60)), unit << 60)
+    if loss >= 1:
+        return None
+    miss = max(Fraction(size) / (1 << e) for size, e in zip(misses, powers, strict=True))
+    reach = miss / (1 - loss) / (1 << 60)
+    return {j: sum(map(abs, row)) * reach for j, row in zip(chosen, R, strict=True)}
 
 
 def independent(rows):
@@ -503,16 +516,6 @@ def identity_errors(A, R, one):
     for i, row in enumerate(A):
         total = sum(map(mul, row, packed)) - (one << (bits * i)) + halves
         yield sum(abs((total >> (bits * q)) % (1 << bits) - (1 << (bits - 1))) for q in n)
-
-
-def prove(W, bias, features, claim):
-    """How a twin or weights prove what is said; None if they do not."""
-    if claim.way == "twin":
-        row, shift = features.difference(W, bias, claim.blocks[0][0], claim.found)
-        return None if any(row) or shift or claim.margin else "twin"
-    if not -math.inf < claim.margin <= 0:
-        return None
-    return unargmaxable(W, bias, *claim.found, Fraction(claim.margin), features)
 
 
 # ---- Experts
@@ -569,211 +572,113 @@ def check_experts(k, everything, classes):
 
 BITS, GRID = 160, 64  # u is in units of 2^-160, logarithms are in units of 2^-64
 ONE = 1 << BITS
-LOG_2 = sum(Fraction(1, n << n) for n in range(1, 240))  # a lower bound,
-LOG_2_UP = LOG_2 + Fraction(1, 1 << 239)  # and an upper one
-
-
-def small_exponentials():
-    """Lower bounds of ``2^160 exp(-j 256^-k)``, j < 256, for k = 0 ... 8: the bytes of -log u."""
-    extra, tables = 64, []
-    for k in range(9):
-        # exp(256^-k) by its series, in integers with 64 more bits; each division rounds down
-        term = total = 1 << (BITS + extra)
-        for n in range(1, 500):
-            term //= n << (8 * k)
-            total += term
-        growth = total + 1000  # above: what the divisions lost, and the rest of the series
-        lower = (1 << 2 * (BITS + extra)) // growth
-        powers = [1 << (BITS + extra)]
-        for _ in range(255):
-            powers.append(powers[-1] * lower >> (BITS + extra))
-        tables.append([power >> extra for power in powers])
-    return tables
-
-
-TABLES = small_exponentials()
+# 80 digits, in which exp and log are rounded correctly, as the decimal module promises
+DIGITS = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
+UNIT = Fraction(1, 10**70)  # more than rounding takes of a logarithm below 10^8
 
 
 def exp_down(n):
-    """A lower bound of ``2^160 exp(-n / 2^64)`` for an integer n >= 0."""
-    value = ONE if n < 256 << GRID else 0
-    for k, table in enumerate(TABLES):
-        if byte := n >> (GRID - 8 * k) & 255:
-            value = value * table[byte] >> BITS
-    return value
+    """``2^160 exp(-n / 2^64)`` for an integer n >= 0, rounded down by two or less."""
+    if n >= 111 << GRID:  # exp(-111) < 2^-160
+        return 0
+    power = DIGITS.divide(-n, 1 << GRID)  # exact
+    return max(0, int(DIGITS.multiply(DIGITS.exp(power), ONE)) - 1)
 
 
-def exp_up(n):
-    """An upper bound: nine tables and products are each off by less than two units."""
-    return exp_down(n) + 64
-
-
-def exp_bounds(a):
-    """Rationals below and above ``exp(-a)`` for a rational a >= 0, of whatever size."""
-    q = math.floor(a / LOG_2_UP)  # whole factors of two
-    demand(q < 2**24, "odds are beyond all bounds")
-    least, most = a - q * LOG_2_UP, a - q * LOG_2
-    low, high = exp_down(math.ceil(most * 2**GRID)), exp_up(math.floor(least * 2**GRID))
-    return Fraction(low, ONE << q), Fraction(high, ONE << q)
-
-
-def log_down(value):
-    """A rational below ``log(value)`` for a rational value > 0, proven by its exponential."""
-    power = value.numerator.bit_length() - value.denominator.bit_length()
-    part = value / Fraction(2) ** power  # between 1/2 and 2
-    n = math.floor((math.log(part) - 1e-15) * 2**GRID)
-    holds = exp_up(-n) <= part * ONE if n < 0 else part * exp_down(n) >= ONE
-    demand(holds, "a logarithm could not be bounded")
-    return Fraction(n, 1 << GRID) + power * (LOG_2 if power > 0 else LOG_2_UP)
-
-
-def support(features, v):
-    """An upper bound of ``max v.x`` over the set; None where there is none."""
-    if features.kind == "box":
-        return sum(
-            max(a * p, b * p) for a, b, p in zip(features.low, features.high, v, strict=True)
-        )
-    if features.kind == "unbounded":
-        return None if any(v) else Fraction(0)
-    shift = Fraction(0)
-    if features.kind == "ellipsoid":
-        shift = sum(map(mul, features.bias, v))
-        v = list(map(mul, features.gain, v))
-        mean = sum(v) / len(v) if features.centred else 0
-        v = [a - mean for a in v]
-    square = sum(a * a for a in v) * features.radius**2
-    scale = 1 << 200
-    return shift + Fraction(math.isqrt(math.ceil(square * scale * scale)) + 1, scale)
-
-
-class Layer:
-    """W as integers over a common denominator, b as fractions."""
-
-    def __init__(self, W, b):
-        flat, self.unit = whole([value for row in W for value in row])
-        d = len(W[0])
-        self.rows = [flat[n : n + d] for n in range(0, len(flat), d)]
-        self.b = b
+def log_bounds(value):
+    """Rationals below and above ``log(value)`` for a rational value > 0."""
+    near = DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))
+    near = Fraction(DIGITS.ln(near))
+    return near - UNIT, near + UNIT
 
 
 class Look:
     """A point's weights u and the sums over them, in integers."""
 
-    def __init__(self, layer, x):
-        z, scale = whole(x)
-        bias, bias_unit = whole(layer.b)
-        products = (sum(map(mul, row, z)) for row in layer.rows)
-        y = [p * bias_unit + c * layer.unit * scale for p, c in zip(products, bias, strict=True)]
-        self.unit, self.top = layer.unit * scale * bias_unit, max(y)
-        self.down = [((self.top - v) << GRID) // self.unit for v in y]  # floor: n_i
+    def __init__(self, layer, features, z):
+        z = [*map(Fraction, z)]
+        x = features.x(z)
+        self.inside, (y, unit) = x is not None, layer.logits(z if x is None else x)
+        top = max(y)
+        self.down = [((top - v) << GRID) // unit for v in y]  # floor: n_i
         self.u = [exp_down(n) for n in self.down]
         self.total = sum(self.u)
         self.mean = [sum(map(mul, self.u, column)) for column in zip(*layer.rows, strict=True)]
-        gain = zip(self.down, bias, strict=True)
-        self.terms = [Fraction(n, 1 << GRID) + Fraction(c, bias_unit) for n, c in gain]
+        self.terms = [Fraction(n, 1 << GRID) + b for n, b in zip(self.down, layer.b, strict=True)]
         self.value = Fraction(sum(map(mul, self.u, self.down)), 1 << GRID)
-        self.value += Fraction(sum(map(mul, self.u, bias)), bias_unit)
+        self.value += Fraction(sum(map(mul, self.u, layer.bias)), layer.bias_unit)
 
 
-def odds(layer, features, look, t):
-    """A rational below A for class t."""
+def exponent(layer, features, look, t):
+    """A rational below A for class t; None where the point proves none."""
     total, own = look.total - look.u[t], look.u[t]
     if not total:
         return None
     lost = [m - look.total * w for m, w in zip(look.mean, layer.rows[t], strict=True)]
-    reach = support(features, [Fraction(-v, layer.unit * total) for v in lost])
-    if reach is None:
-        return odds_of_exact_mean(layer, look, t, lost)
-    value = (look.value - own * look.terms[t]) / total + log_down(Fraction(total, ONE))
-    return value - layer.b[t] - reach
-
-
-def odds_of_exact_mean(layer, look, t, lost):
-    """The same where d weights move so that ``sum u_i (w_i - w_t)`` = ``lost`` vanishes."""
-    chosen = basis(layer, look, t)
-    if chosen is None:
-        return None
-    A = [[w - v for w, v in zip(layer.rows[i], layer.rows[t], strict=True)] for i in chosen]
-    top = max(abs(a) for row in A for a in row)
-    columns = [
-        list(column) for column in zip(*A, strict=True)
-    ]  # columns: sum_i delta_i A_i = -lost
-    R = inverse([[a / top for a in row] for row in columns])
-    if R is None:
-        return None
-    one = top << 60
-    loss = Fraction(max(identity_errors(columns, R, one)), one)
-    if loss >= 1:
-        return None
-    miss = Fraction(max(map(abs, lost)), top)
-    delta = [Fraction(sum(map(abs, row)), 1 << 60) * miss / (1 - loss) for row in R]
-    if any(change * 2 >= look.u[i] for change, i in zip(delta, chosen, strict=True)):
-        return None
-    total, own = look.total - look.u[t], look.u[t]
-    moved = sum(delta)
     value = look.value - own * look.terms[t] - total * layer.b[t]
-    for change, i in zip(delta, chosen, strict=True):
+    reach = features.support([Fraction(-v, layer.unit * total) for v in lost])
+    if reach is not None:
+        return value / total + log_bounds(Fraction(total, ONE))[0] - reach
+    # d weights move so that ``sum u_i (w_i - w_t)`` vanishes
+    heavy = sorted(range(len(look.u)), key=look.u.__getitem__, reverse=True)
+    heavy = [i for i in heavy[: 40 * features.d] if i != t and look.u[i]]
+    own_row = layer.rows[t]
+    rows = {i: [w - v for w, v in zip(layer.rows[i], own_row, strict=True)] for i in heavy}
+    weights = {i: Fraction(look.u[i]) for i in rows}
+    moves = moves_of(rows, weights, [*map(abs, lost)]) if rows else None
+    if moves is None or any(change * 2 >= look.u[i] for i, change in moves.items()):
+        return None
+    moved = sum(moves.values())
+    for i, change in moves.items():
         share = change / look.u[i]
         value -= change * (abs(look.terms[i] - layer.b[t]) + share) + 2 * look.u[i] * share
     value /= total + moved if value > 0 else total - moved
-    return value + log_down((total - moved) / ONE)
+    return value + log_bounds((total - moved) / ONE)[0]
 
 
-def basis(layer, look, t):
-    """d heavy rivals with independent ``w_i - w_t``, by elimination in floats; None without
-    them.
+def bounded(layer, features, look, claim):
+    """Whether no x gives the class a probability above its ceiling, ``1 / (1 + exp A)``, and the
+    point gives it what is reached.
     """
-    d = len(layer.rows[t])
-    order = sorted(range(len(look.u)), key=look.u.__getitem__, reverse=True)
-    rows = {}
-    for i in order[: 40 * d]:
-        if i != t and look.u[i]:
-            there = zip(layer.rows[i], layer.rows[t], strict=True)
-            weight = math.sqrt(look.u[i] / look.u[order[0]]) / layer.unit
-            rows[i] = [(w - v) * weight for w, v in there]
-    return independent(rows)
-
-
-def proves_ceiling(A, ceiling):
-    """Whether ``1 / (1 + exp A) <= ceiling``."""
-    if not 0 < ceiling < 1 or A is None:
-        return ceiling == 1
-    need = 1 / Fraction(ceiling) - 1
-    return 1 / exp_bounds(A)[1] >= need if A >= 0 else exp_bounds(-A)[0] >= need
-
-
-def proves_reached(look, t, reached):
-    """Whether the softmax at the point gives class t at least so much."""
-    high = Fraction(sum(exp_up(n) for n in look.down), ONE)
-    low = exp_bounds(Fraction(look.down[t] + 1, 1 << GRID))[0]
-    return reached == 0 or (low > 0 and high / low <= 1 / Fraction(reached))
-
-
-def check_odds(W, b, features, chosen, points, bounds):
-    """Which of these claims are not proven; ``bounds`` are ceiling and reached of each class."""
-    layer, groups, failed = Layer(W, b), defaultdict(list), []
-    for claim in chosen:
-        groups[claim.found].append(claim.blocks[0][0])
-    for n, members in groups.items():
-        z = points.row(n)
-        demand(all(map(math.isfinite, z)), "a point is not finite")
-        z = [*map(Fraction, z)]
-        x = features.x(z)
-        look = Look(layer, z if x is None else x)  # any point proves a ceiling
-        for t in members:
-            ceiling, reached = bounds[t]
-            inside = reached == 0 or x is not None
-            good = proves_ceiling(odds(layer, features, look, t), ceiling)
-            if not (good and inside and proves_reached(look, t, reached)):
-                failed.append(t)
-    return failed
+    t, (ceiling, reached) = claim.blocks[0][0], claim.odds
+    if ceiling < 1:
+        A = exponent(layer, features, look, t)
+        if A is None or log_bounds(1 / Fraction(ceiling) - 1)[1] > A:
+            return False
+    if not reached:
+        return True
+    high = Fraction(look.total + 3 * len(look.u), ONE)
+    least = -Fraction(look.down[t] + 1, 1 << GRID) - log_bounds(high)[1]
+    return look.inside and least >= log_bounds(Fraction(reached))[1]
 
 
 # ---- The whole file
 
 
+def proofs(layer, features, chosen, points):
+    """Each claim, and how it is proven: None if it is not. Those of one point follow each other."""
+    look = number = None
+    for claim in sorted(chosen, key=lambda c: c.found if c.way == "odds" else 0):
+        way, how = claim.way, claim.way
+        if way in ("point", "odds"):
+            point = claim.found if type(claim.found) is list else points.row(claim.found)
+            demand(all(map(math.isfinite, point)), "a point is not finite")
+        if way == "point":
+            how = "witness" if wins(layer, features, claim._replace(found=point)) else None
+        elif way == "weights":
+            how = blocked(layer, features, claim)
+        elif way == "twin":
+            row, shift = layer.difference(features, claim.blocks[0][0], claim.found)
+            how = None if any(row) or shift or claim.margin else "twin"
+        elif way == "odds":
+            look = look if number == claim.found else Look(layer, features, point)
+            number = claim.found
+            how = "odds" if bounded(layer, features, look, claim) else None
+        yield claim, how
+
+
 def read_layer(path):
-    """The rows of W, b as fractions, and the fingerprint of both."""
+    """W and b, and the fingerprint of both."""
     _, columns = read_container(path, canonical=False)
     demand({"W"} <= columns.keys() <= {"W", "b"}, f"{path} does not hold W and b alone")
     W, b = columns["W"], columns.get("b")
@@ -781,20 +686,19 @@ def read_layer(path):
     demand(b is None or b.shape == W.shape[:1], "b does not fit W")
     identity = {"W": identified(W), "b": None if b is None else identified(b)}
     rows = [W.row(i) for i in range(W.shape[0])]
-    bias = [0.0] * len(rows) if b is None else b.all()
+    bias = [0.0] * len(rows) if b is None else b.take(b.left)
     finite = all(map(math.isfinite, bias)) and all(all(map(math.isfinite, row)) for row in rows)
     demand(finite, f"{path} holds a NaN or an infinite number")
     fingerprint = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    return rows, [*map(Fraction, bias)], fingerprint
+    return Layer(rows, bias), fingerprint
 
 
 def identified(column):
     """Shape, dtype and SHA-256 of the little-endian bytes, row by row."""
-    size = struct.calcsize(column.code)
     demand(column.code in "efd", "a layer does not consist of floats")
-    end = column.place + column.left * size
+    end = column.place + column.left * column.width
     digest = hashlib.sha256(memoryview(column.content)[column.place : end]).hexdigest()
-    return {"shape": column.shape, "dtype": f"<f{size}", "sha256": digest}
+    return {"shape": column.shape, "dtype": f"<f{column.width}", "sha256": digest}
 
 
 def read_sets(stored, d):
@@ -816,6 +720,7 @@ def check_scope(holds, everything, sets):
     if holds in ("answers", "experts"):
         demand(len(sets) == 1, "answers are over one feature set")
         return
+    demand(holds == "scan" or (everything and len(sets) == 1), "no ceilings, or of several sets")
     names = [(claim.set, claim.blocks[0][0]) for claim in everything]
     rises = all(a < b for a, b in pairwise(names))
     demand(rises, "a class occurs twice, or out of order")
@@ -828,8 +733,8 @@ def check_scope(holds, everything, sets):
 
 def check(options):
     """Check a file and print what is proven."""
-    W, b, fingerprint = read_layer(options.layer)
-    C, d = len(W), len(W[0])
+    layer, fingerprint = read_layer(options.layer)
+    C, d = len(layer.rows), len(layer.rows[0])
     texts, columns = read(options.proofs, fingerprint, d)
     holds, sets = texts["holds"], read_sets(texts["features"], d)
     everything = list(claims(holds, columns, C, d))
@@ -837,53 +742,24 @@ def check(options):
     print(f"layer: {C} classes x {d} features, {fingerprint}")
     if holds == "experts":
         print(check_experts(texts["k"], everything, C))
-    bounds = {}
-    if holds == "ceilings":
-        demand(everything and len(sets) == 1, "there are no ceilings, or over several sets")
-        pairs = zip(columns["ceilings"].all(), columns["reached"].all(), strict=True)
-        pairs = list(pairs)
-        demand(len(pairs) == len(everything), "ceilings do not fit their classes")
-        demand(all(0 < p <= 1 and 0 <= q <= 1 for p, q in pairs), "a ceiling is no probability")
-        bounds = {c.blocks[0][0]: pair for c, pair in zip(everything, pairs, strict=True)}
-    left = columns["ceilings"].left + columns["reached"].left
-    demand(not left, "odds stand beside other evidence")
-    failed = []
+    failed, draw = [], random.Random(options.seed).sample
     for number, features in enumerate(sets):
         print(f"feature set: {features}")
-        part = [claim for claim in everything if claim.set == number]
-        failed += check_part(options, W, b, features, holds, part, columns["points64"], bounds)
-    demand(not failed, f"NOT proven: {len(failed)}, the first {failed[:20]}")
-
-
-def check_part(options, W, b, features, holds, part, points, bounds):
-    """Check the claims over one feature set, say what is proven, and return those that are not."""
-    groups = defaultdict(list)
-    for claim in part:
-        groups[VERDICTS[holds].get(claim.way, "undecided")].append(claim)
-    counts = [f"{len(some)} {verdict}" for verdict, some in groups.items()]
-    print(f"{holds}: {', '.join(counts)}")
-    asked = [some for verdict, some in groups.items() if options.only in (None, verdict)]
-    draw = random.Random(options.seed).sample
-    chosen = [claim for some in asked for claim in draw(some, min(len(some), options.sample))]
-    ways, failed = defaultdict(int), []
-    if holds == "ceilings":
-        failed = check_odds(W, b, features, chosen, points, bounds)
-        ways["odds"] = len(chosen) - len(failed)
-    else:
-        chosen = [placed(claim, points) for claim in chosen]
-        won = [claim for claim in chosen if claim.way == "point"]
-        least, squares = least_margins(W, b, won, features)
-        least = iter(least)
-        for claim in chosen:
-            if claim.way == "point":
-                how = "witness" if reached(claim, next(least), squares) else None
-            else:
-                how = "nothing" if claim.way == "nothing" else prove(W, b, features, claim)
+        groups = defaultdict(list)
+        for claim in everything:
+            if claim.set == number:
+                groups[VERDICTS[holds].get(claim.way, "undecided")].append(claim)
+        counts = [f"{len(some)} {verdict}" for verdict, some in groups.items()]
+        print(f"{holds}: {', '.join(counts)}")
+        asked = [some for verdict, some in groups.items() if options.only in (None, verdict)]
+        chosen = [claim for some in asked for claim in draw(some, min(len(some), options.sample))]
+        ways, all_ = defaultdict(int), sum(map(len, groups.values()))
+        for claim, how in proofs(layer, features, chosen, columns["points64"]):
             ways[how] += 1
             failed += [claim.blocks] * (how is None)
-    drawn = f" (drawn with --seed {options.seed})" if len(chosen) < len(part) else ""
-    print(f"looked at {len(chosen)} of {len(part)}{drawn}, proven by: {dict(ways)}")
-    return failed
+        drawn = f" (drawn with --seed {options.seed})" if len(chosen) < all_ else ""
+        print(f"looked at {len(chosen)} of {all_}{drawn}, proven by: {dict(ways)}")
+    demand(not failed, f"NOT proven: {len(failed)}, the first {failed[:20]}")
 
 
 def main():
