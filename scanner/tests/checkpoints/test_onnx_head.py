@@ -59,18 +59,6 @@ PLAIN = """
 HELD = {"W": W.T.copy(), "b": B}  # its constants
 
 
-@pytest.mark.parametrize("constants_as_nodes", [True, False])
-def test_matmul_and_add_before_a_softmax(tmp_path, constants_as_nodes):
-    nodes = _nodes(PLAIN)
-    if constants_as_nodes:
-        made = {name: numpy_helper.from_array(array) for name, array in HELD.items()}
-        nodes = [*(node("Constant", [], [n], value=made[n]) for n in made), *nodes]
-    constants = {} if constants_as_nodes else HELD
-    layer = load_softmax_layer(_save(tmp_path / "m.onnx", nodes, constants))
-    np.testing.assert_array_equal(layer.W, W)
-    np.testing.assert_array_equal(layer.b, B)
-
-
 SCALES = (np.abs(W).max(axis=1) / 127).astype(np.float32)  # one per class
 CODES = np.round(W / SCALES[:, None]).astype(np.int8)
 CODED = {"b": B, "scales": SCALES, "zero": np.zeros(7, np.int8)}
@@ -90,28 +78,6 @@ GRAPHS = {
         Reshape logits shape > y
         """,
         {"W": W, "shape": np.array([-1, 7])},
-    ),
-    "a softmax written out": (
-        """
-        MatMul x W > xW
-        Add xW b > logits
-        ReduceMax logits > m; {"axes": [-1]}
-        Sub logits m > s
-        Exp s > e
-        ReduceSum e axes > t
-        Div e t > y
-        """,
-        {"W": W.T, "b": B, "axes": np.array([-1])},
-    ),
-    "a temperature and a scale per class": (
-        """
-        MatMul x W > xW
-        Mul xW scale > scaled
-        Add scaled b > z
-        Div z T > logits
-        Softmax logits > y
-        """,
-        {"W": W.T, "b": B, "scale": np.linspace(0.5, 2, 7, dtype="f4"), "T": np.float32(0.5)},
     ),
     "weights behind a dequantisation": (
         """
@@ -151,32 +117,35 @@ def test_the_layer_gives_what_the_graph_computes(tmp_path, name):
     np.testing.assert_array_equal(load_softmax_layer(path, weight="W").W.shape, (7, 3))
 
 
-def test_the_last_of_two_layers_is_taken_and_two_outputs_are_two_heads(tmp_path):
-    first = np.eye(3, dtype=np.float32)
-    rows = 'MatMul x first > h \n Tanh h > t \n Gemm t W b > y; {"transB": 1}'
-    path = _save(tmp_path / "m.onnx", rows, {"first": first, "W": W, "b": B})
-    np.testing.assert_array_equal(load_softmax_layer(path).W, W)
-    np.testing.assert_array_equal(load_softmax_layer(path, weight="first").W, first)
-    rows = "MatMul x W > y \n MatMul x V > z"
-    path = _save(tmp_path / "m.onnx", rows, {"W": W.T, "V": 2 * W.T[:, :5]}, outputs=("y", "z"))
-    with pytest.raises(ValueError, match=r"several heads.*W \(3, 7\), V \(3, 5\)"):
-        load_softmax_layer(path)
-    assert load_softmax_layer(path, weight="V").classes == 5
+FIRST = np.eye(3, dtype=np.float32)
+TWO_LAYERS = 'MatMul x first > h \n Tanh h > t \n Gemm t W b > y; {"transB": 1}'
+TWO_HEADS = "MatMul x W > y \n MatMul x V > z"
+CACHED = "MatMul x W > y \n MatMul x K > k \n Reshape k heads > q \n Transpose q > present.0.key"
+LATE = "MatMul x W > z \n Reshape z places > z3 \n Add z3 b > a \n {0} a > y"
+TWO = {"first": FIRST, "W": W, "b": B, "V": 2 * W.T[:, :5], "heads": np.array([1, -1, 3])}
+TWO |= {"K": FIRST, "places": np.array([1, -1, 7])}
+CUT = PLAIN.replace("Softmax logits > y", "Relu logits > cut \n Softmax cut > y")
+# the graph, its outputs, the weight that is named, and W and b
+READ = {
+    "a layer and a softmax": (PLAIN, "y", None, W, B),
+    "a ReLU between layer and softmax": (CUT, "y", None, W, B),
+    "the last of two layers": (TWO_LAYERS, "y", None, W, B),
+    "a layer inside, named": (TWO_LAYERS, "y", "first", FIRST, None),
+    "one of two heads, named": (TWO_HEADS, "y z", "V", 2 * W[:5], None),
+    "keys and values of a decoder are no heads": (CACHED, "y present.0.key", None, W, None),
+    "a bias behind a reshape": (LATE.format("Softmax"), "y", "W", W, B),
+    "a bias behind a reshape, before what is not followed": (LATE.format("Tanh"), "y", "W", W, B),
+}
 
 
-def test_keys_and_values_of_a_decoder_are_not_heads(tmp_path):
-    cached = "MatMul x K > k \n Reshape k heads > q \n Transpose q > present.0.key"
-    constants = {"W": W.T, "K": np.eye(3, dtype="f4"), "heads": np.array([1, -1, 3])}
-    outputs = ("y", "present.0.key")
-    path = _save(tmp_path / "m.onnx", f"MatMul x W > y \n {cached}", constants, outputs)
-    np.testing.assert_array_equal(load_head(path).layer.W, W)
-
-
-@pytest.mark.parametrize("last", ["Softmax", "Tanh"])  # Tanh is followed only by name
-def test_a_bias_behind_a_reshape_belongs_to_a_layer_that_is_named(tmp_path, last):
-    rows = f"MatMul x W > z \n Reshape z places > z3 \n Add z3 b > a \n {last} a > y"
-    path = _save(tmp_path / "m.onnx", rows, HELD | {"places": np.array([1, -1, 7])})
-    np.testing.assert_array_equal(load_head(path, weight="W").layer.b, B)
+@pytest.mark.parametrize("name", READ)
+def test_the_layer_that_the_answer_comes_from_is_read(tmp_path, name):
+    rows, outputs, weight, expected, bias = READ[name]
+    constants = TWO | {"W": W if rows is TWO_LAYERS else W.T}
+    head = load_head(_save(tmp_path / "m.onnx", rows, constants, outputs.split()), weight=weight)
+    np.testing.assert_array_equal(head.layer.W, expected)
+    np.testing.assert_array_equal(head.layer.b, bias)
+    assert (RELU_BEHIND in head.notes) == (rows is CUT)
 
 
 def test_a_bfloat16_graph_is_read_exactly(tmp_path):
@@ -193,7 +162,7 @@ def test_external_data_are_read(tmp_path):
     path = _save(tmp_path / "m.onnx", PLAIN, HELD, **BESIDE)
     np.testing.assert_array_equal(load_softmax_layer(path).W, W)
     (tmp_path / "w.data").unlink()
-    with pytest.raises(ValueError, match=r"the constant '[Wb]' cannot be read"):
+    with pytest.raises(ValueError, match=r"cannot be read .*w\.data"):
         load_softmax_layer(path)
 
 
@@ -219,41 +188,54 @@ def test_characters_in_the_metadata_name_the_classes(tmp_path, ending):
     assert load_softmax_layer(path).tokens == ("<blank>", "a", "b", "c", "d", "e", " ")
 
 
+def _sized(path, *dims):
+    """A graph whose W declares other sizes."""
+    model = onnx.load(str(_save(path, "MatMul x W > y", {"W": W.T})))
+    model.graph.initializer[0].dims[:] = dims
+    onnx.save(model, str(path))
+    return path
+
+
 MISFIT = "MatMul x W > xW \n {0} xW b > s \n {0} s short > logits \n Softmax logits > y"
 SHORT, UNFIT = HELD | {"short": B[:5]}, r"shape \(5,\), and 7 classes: they do not fit"
 ONE = {"w": np.ones((3, 1), "f4"), "b": np.ones(17, "f4")}
+CONTRAST = "MatMul x W > p \n MatMul x V > q \n Sub p q > z \n Softmax z > y"
+NONE = "no matrix product|is not a constant|cannot be read"
+REFUSED = {
+    "a tanh": ("MatMul x W > h \n Tanh h > y", HELD, r"Tanh ends in numbers.*W \(3, 7\)"),
+    "a convolution": ("Conv x W > y", {"W": np.ones((7, 3, 3), "f4")}, NONE),
+    "a ReLU without a softmax": (PLAIN.replace("Softmax", "Relu"), HELD, "Relu ties scores"),
+    "the contrast of two layers": (CONTRAST, {"W": W.T, "V": W[:, ::-1].T}, "Sub joins two values"),
+    "two heads": (TWO_HEADS, {"W": W.T, "V": W.T[:, :5]}, r"several heads.*W \(3, 7\), V \(3, 5\)"),
+    "one score and a bias for each place": (
+        "MatMul x w > one \n Add one b > many \n Sigmoid many > y", ONE, "1 classes: they do not"),
+    "one score": ("MatMul x w > one \n Sigmoid one > y", ONE, "1 class has nothing"),
+    "a sum that does not fit": (MISFIT.format("Add"), SHORT, UNFIT),
+    "a product that does not fit": (MISFIT.format("Mul"), SHORT, UNFIT),
+    "Identity in a circle": ("Identity y > a \n Identity a > y", HELD, NONE),
+    "Softmax in a circle": ("Softmax b0 > y \n Softmax y > b0", HELD, NONE),
+    "a weight in a circle": ("Identity V > w \n Identity w > V \n MatMul x w > y", HELD, NONE),
+    "a product without inputs": ("MatMul > y", HELD, NONE),
+    "a softmax without inputs": ("Softmax > y", HELD, NONE),
+    "a constant without outputs": ('Constant >; {"value_float": 1.0} \n Softmax x > y', HELD, NONE),
+    "a cast to no type": ('Cast W > w; {"to": 999} \n MatMul x w > y', HELD, NONE),
+    "no layer": ("Relu x > y", HELD, NONE),
+    "negative sizes": (lambda path: _sized(path, -3, -7), None, "impossible shape"),
+    "large sizes": (lambda path: _sized(path, 2**40, 2**20), None, "more numbers than the file"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("rows", "constants", "said"),
-    [
-        ("MatMul x W > h \n Tanh h > y", HELD, r"Tanh ends in numbers from -1 to 1.*: W \(3, 7\)"),
-        ("Conv x W > y", {"W": np.ones((7, 3, 3), "f4")}, "no matrix product"),
-        # without a softmax behind it a ReLU makes features of what it cuts
-        (PLAIN.replace("Softmax", "Relu"), HELD, "Relu ties scores"),
-        # the contrast of two layers is none
-        (
-            "MatMul x W > p \n MatMul x V > q \n Sub p q > z \n Softmax z > y",
-            {"W": W.T, "V": W[:, ::-1].T},
-            "Sub joins two values",
-        ),
-        # a score that all classes share: one row, and a bias for each of several places
-        ("MatMul x w > one \n Add one b > many \n Sigmoid many > y", ONE, "1 classes: they do not"),
-        ("MatMul x w > one \n Sigmoid one > y", ONE, "1 class has nothing"),
-        (MISFIT.format("Add"), SHORT, UNFIT),
-        (MISFIT.format("Mul"), SHORT, UNFIT),
-    ],
-)
-def test_a_graph_that_ends_in_no_layer_is_refused(tmp_path, rows, constants, said):
-    with pytest.raises(ValueError, match=said):
-        load_head(_save(tmp_path / "m.onnx", rows, constants))
-
-
-def test_a_relu_between_the_layer_and_the_softmax_is_said(tmp_path):
-    cut = PLAIN.replace("Softmax logits > y", "Relu logits > cut \n Softmax cut > y")
-    head = load_head(_save(tmp_path / "m.onnx", cut, HELD))
-    np.testing.assert_array_equal(head.layer.W, W)
-    assert RELU_BEHIND in head.notes
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_graph_that_ends_in_no_layer_is_refused(tmp_path, case):
+    rows, constants, said = REFUSED[case]
+    path, outputs = tmp_path / "m.onnx", ("y", "z") if rows is TWO_HEADS else ("y",)
+    path = rows(path) if callable(rows) else _save(path, rows, constants, outputs)
+    with pytest.raises(ValueError, match=rf"m\.onnx.*({said})"):
+        load_head(path)
+    if said is NONE:
+        for weight in ("W", "w"):
+            with pytest.raises(ValueError, match=rf"m\.onnx.*({said})"):
+                load_head(path, weight=weight)
 
 
 def test_dynamically_quantised_products_give_the_real_weights(tmp_path):
@@ -298,6 +280,9 @@ PARTED = f"Relu x > r \n Clip x low six > c {PARTS} r c > p {TAKEN}"
         ("Relu x > r \n Clip x _ r > h", {}, -100, 100),
         ("HardSigmoid x > h", {}, 0, 1),
         ("Sigmoid x > s \n Tanh x > t \n Mul s t > h", {}, -1, 1),
+        ("Clip x one six > c \n Mul c half > h", {"one": 1, "six": 6, "half": 0.5}, 0.5, 3),
+        ("Clip x six one > c \n Mul c half > h", {"one": -1, "six": -6, "half": -0.5}, 0.5, 3),
+        ('QuickGelu x > h; {"alpha": 0.125}', {}, -0.2785 / 0.125, 100),
         (PARTED, {"low": -2, "six": 6}, -2, 100),
         (f"Tanh x > r {PARTS} r x > p {TAKEN}", {}, -100, 100),
     ],
@@ -310,6 +295,10 @@ def test_the_step_before_the_layer_bounds_its_features(tmp_path, before, constan
     path = _save(tmp_path / "m.onnx", rows, {"W": W.T, **constants})
     features, _ = load_head(path).feature_set()
     assert (features.low, features.high) == pytest.approx((low, high), rel=1e-5)
+    assert features.low <= low
+    assert features.high >= high
+    if "QuickGelu" in before:  # of onnxruntime, which the reference does not know
+        return
     probe = _save(tmp_path / "probe.onnx", before, constants, outputs=("h",))
     x = np.random.default_rng(0).uniform(-9, 9, (200, 3)).astype(np.float32)
     h = ReferenceEvaluator(str(probe)).run(None, {"x": x})[0]
@@ -372,9 +361,8 @@ def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path):
     assert "LayerNorm" in why
 
 
-def test_a_norm_of_parts_of_a_row_is_scanned_without_it(tmp_path, monkeypatch, capsys):
+def test_a_norm_of_parts_of_a_row_confines_nothing(tmp_path):
     """Each half of the six features is normalised alone, and the gains are three."""
-    monkeypatch.chdir(tmp_path)
     rows = """
         Concat x x > wide; {"axis": 1}
         Reshape wide halves > t
@@ -383,39 +371,8 @@ def test_a_norm_of_parts_of_a_row_is_scanned_without_it(tmp_path, monkeypatch, c
         Gemm h W b > y
     """
     constants = {"halves": np.array([-1, 2, 3]), "gain": np.ones(3, "f4"), "b": B}
-    _save(tmp_path / "m.onnx", rows, constants | {"W": np.concatenate([W.T, W.T])})
-    assert main(["scan", "m.onnx", "--features", "auto"]) == 0
-    assert "7 classes, 6 features, with bias; |x| <= 100" in capsys.readouterr().out
-
-
-SIGMOID = "Exp z > e \n Add one e > s \n Div one s > y"
-
-
-@pytest.mark.parametrize(
-    "behind",
-    [
-        "Neg z > n \n Softmax n > y",
-        "Sub c z > n \n Softmax n > y",
-        "Mul z minus > t \n Sub c t > n \n Softmax n > y",
-        "Mul z minus > n \n Sigmoid n > y",
-        f"Identity z > z1 \n {SIGMOID}",
-        f"Neg x1 > z \n {SIGMOID}",
-        'TopK z k > y i; {"largest": 0}',
-    ],
-)
-def test_what_turns_the_order_round_turns_the_layer(tmp_path, behind):
-    """The class that the graph answers is the one whose logit is largest."""
-    product = "MatMul x W > h \n Add h b > " + ("x1" if "x1" in behind else "z")
-    numbers = {"one": 1, "minus": -2}
-    constants = {name: np.float32(value) for name, value in numbers.items()}
-    constants |= HELD | {"c": np.arange(7, dtype=np.float32), "k": np.array([1])}
-    outputs = ("y", "i") if "TopK" in behind else ("y",)
-    path = _save(tmp_path / "m.onnx", f"{product} \n {behind}", constants, outputs)
-    layer = load_softmax_layer(path)
-    x = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
-    answers = ReferenceEvaluator(str(path)).run(None, {"x": x})
-    said = answers[1][:, 0] if "TopK" in behind else answers[0].argmax(axis=1)
-    np.testing.assert_array_equal(layer.logits(x).argmax(axis=1), said)
+    path = _save(tmp_path / "m.onnx", rows, constants | {"W": np.concatenate([W.T, W.T])})
+    assert load_head(path).feature_set()[0] == Box(100.0)
 
 
 NORM = 'LayerNormalization x gain > n m s; {"axis": -1}'
@@ -458,39 +415,6 @@ def test_what_does_not_confine_the_features_is_not_said_to(tmp_path, name):
         assert np.linalg.norm(u, axis=1).max() > 1.01 * np.sqrt(3)
 
 
-def test_bounds_of_features_are_not_drawn_in(tmp_path):
-    for rows, constants, low in (
-        ("Clip x one six > c \n Mul c half > h", {"one": 1, "six": 6, "half": 0.5}, 0.5),
-        ("Clip x six one > c \n Mul c half > h", {"one": -1, "six": -6, "half": -0.5}, 0.5),
-        ('QuickGelu x > h; {"alpha": 0.125}', {}, -0.27846 / 0.125),
-    ):
-        held = {"W": W.T} | {name: np.float32(value) for name, value in constants.items()}
-        path = _save(tmp_path / "m.onnx", f"{rows}\nMatMul h W > y", held)
-        features, _ = load_head(path).feature_set()
-        assert low * (1 - 1e-3 * np.sign(low)) < features.low <= low
-
-
-DAMAGED = {
-    "cycle of Identity feeding the output": "Identity y > a \n Identity a > y",
-    "cycle of Softmax": "Softmax b0 > y \n Softmax y > b0",
-    "cycle of Identity as weight": "Identity w2 > w1 \n Identity w1 > w2 \n MatMul x w1 > y",
-    "cycle of Transpose": "Transpose w2 > w1 \n Transpose w1 > w2 \n Relu x > y",
-    "product without inputs": "MatMul > y",
-    "softmax without inputs": "Softmax > y",
-    "constant without outputs": 'Constant >; {"value_float": 1.0} \n Softmax x > y',
-    "cast to no type": 'Cast W > w; {"to": 999} \n MatMul x w > y',
-    "no last layer": "Relu x > y",
-}
-
-
-@pytest.mark.parametrize("case", DAMAGED)
-@pytest.mark.parametrize("weight", [None, "W", "w1"])
-def test_damaged_graphs_end_in_a_sentence(tmp_path, case, weight):
-    path = _save(tmp_path / "m.onnx", DAMAGED[case], {"W": W.T, "B": B})
-    with pytest.raises(ValueError, match=r"m\.onnx"):
-        load_softmax_layer(path, weight=weight)
-
-
 def test_a_very_long_chain_is_walked(tmp_path):
     chain = [node("Identity", [f"v{n}"], [f"v{n + 1}"]) for n in range(20_000)]
     for before, after in (
@@ -499,16 +423,3 @@ def test_a_very_long_chain_is_walked(tmp_path):
     ):
         path = _save(tmp_path / "m.onnx", [*_nodes(before), *chain, *_nodes(after)], {"W": W.T})
         assert load_softmax_layer(path).classes == 7
-
-
-def test_declared_sizes_are_compared_with_the_file(tmp_path):
-    path = _save(tmp_path / "m.onnx", "MatMul x W > y", {"W": W.T})
-    model = onnx.load(str(path))
-    for dims, message in (
-        [[-3, -7], "impossible shape"],
-        [[2**40, 2**20], "more numbers than the file holds"],
-    ):
-        model.graph.initializer[0].dims[:] = dims
-        onnx.save(model, str(path))
-        with pytest.raises(ValueError, match=message):
-            load_softmax_layer(path)

@@ -51,13 +51,10 @@ class Graph:
         made = [helper.make_empty_tensor_value_info(name) for name in ends or [self.last]]
         shape = [1, POSITIONS, FEATURES]
         held = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
-        graph = helper.make_graph(
-            self.nodes,
-            "g",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-            made,
-            held,
-        )
+        # every other constant is a node, as some exporters write them
+        nodes = [helper.make_node("Constant", [], [t.name], value=t) for t in held[::2]]
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+        graph = helper.make_graph([*nodes, *self.nodes], "g", [x], made, held[1::2])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
         model.ir_version = 8
         onnx.save(model, str(path))
@@ -176,7 +173,11 @@ BEHIND = {
     "a clip of scores": (lambda g: g.add("Clip", -UP, UP), "Clip ties scores"),
     "a sigmoid": (lambda g: g.add("Sigmoid"), True),
     "a sigmoid written out": (
-        lambda g: g.add("Neg").add("Exp").add("Add", first=np.float32(1)).add("Reciprocal"), True),
+        lambda g: g.add("Neg").add("Exp").add("Add", first=np.float32(1)).add("Reciprocal"),
+        "Reciprocal is not followed"),
+    "the negative of the scores": (lambda g: g.add("Neg").add("Softmax"), True),
+    "the least of some": (
+        lambda g: g.add("TopK", np.array([1]), outputs=2, follow=1, largest=0, axis=-1), True),
     "one less a sigmoid": (
         lambda g: g.add("Sigmoid").add("Sub", first=np.float32(1)), "where a sigmoid says"),
     "whole numbers": (lambda g: g.add("Cast", to=6), "Cast rounds"),
@@ -222,6 +223,9 @@ def test_a_scale_of_all_scores_leaves_the_weights_as_they_are(tmp_path):
     assert head.readout.scale == 1 / 3
 
 
+SHAPES = [[1, 2, 6], [-1, 6], [2, 6, 1], [6, 2], [1, -1], [0, 0, -1], [2, 2, 3], [0, 3, -1]]
+
+
 def some_operation(graph, rng):
     """One more operation, often one that keeps the classes apart."""
     c = np.float32(rng.choice([-2, -1, 0.5, 1, 3]))
@@ -247,17 +251,7 @@ def some_operation(graph, rng):
         case "Unsqueeze" | "Squeeze":
             graph.add(kind, np.array([axis]))
         case "Reshape":
-            shapes = [
-                [1, 2, 6],
-                [-1, 6],
-                [2, 6, 1],
-                [6, 2],
-                [1, -1],
-                [0, 0, -1],
-                [2, 2, 3],
-                [0, 3, -1],
-            ]
-            graph.add(kind, np.array(shapes[rng.integers(len(shapes))]))
+            graph.add(kind, np.array(SHAPES[rng.integers(len(SHAPES))]))
         case "Slice":
             graph.add(kind, np.array([rng.integers(2)]), np.array([99]), np.array([axis]))
         case "Gather":

@@ -33,11 +33,9 @@ def _codes(codes: np.ndarray, scales: np.ndarray) -> bytes:
     return grid + struct.pack("<I", len(scales)) + np.asarray(scales, "<f8").tobytes()
 
 
-def traineddata(
-    W: np.ndarray, b: np.ndarray, spelled: Sequence[Sequence[int]] = (), *, inside: bool = False
-) -> bytes:
+def traineddata(W: np.ndarray, b: np.ndarray, spelled: Sequence[Sequence[int]] = ()) -> bytes:
     """A network of one LSTM and a softmax; rows as int8 where `W` (C, d) is. ``spelled``: the codes
-    of each of LETTERS. ``inside``: characters stand with the network, as in the first files.
+    of each of LETTERS.
     """
     C, d = W.shape
     gates = b"".join(_floats(np.ones((d, 2 + d + 1))) for _ in range(4))
@@ -51,9 +49,7 @@ def traineddata(
     coded = [struct.pack(f"<bI{len(row)}i", 0, len(row), *row) for row in spelled]
     recoder = struct.pack("<I", len(coded)) + b"".join(coded)
     behind = _text("[1,36,0,1 Lfx O1c]") + struct.pack("<4i3f", 64, 9, 9, C - 1, 0.9, 0.1, 0.5)
-    parts = {17: network + (unicharset + behind + recoder if inside else behind)}
-    if not inside:
-        parts |= {21: unicharset, 22: recoder}
+    parts = {17: network + behind, 21: unicharset, 22: recoder}
     offsets, at = [-1] * 24, 4 + 8 * 24
     for n, part in parts.items():
         offsets[n], at = at, at + len(part)

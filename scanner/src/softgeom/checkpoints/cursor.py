@@ -61,32 +61,12 @@ class Cursor:
         """A uint32 length and as many bytes."""
         return self.take(self.number("I")).decode("utf-8", "replace")
 
-    def text_until(self, mark: bytes) -> str:
-        """Up to the next such byte, or the end."""
-        place = self._data.find(mark, self.at, self.end)
-        text = self.take((self.end if place < 0 else place) - self.at)
-        self.skip(place >= 0)
-        return text.decode("utf-8", "replace")
-
     def array(self, dtype: str, *shape: int) -> np.ndarray:
         """Numbers, row by row."""
         if min(shape, default=1) < 0:
             raise CutShortError(f"a shape is {shape}")
         kind = np.dtype(dtype)
         return np.frombuffer(self.take(math.prod(shape) * kind.itemsize), kind).reshape(shape)
-
-    def numbers(self, dtype: str, *shape: int) -> np.ndarray:
-        """As `array`; bfloat16, which NumPy does not know, is the upper half of a float32."""
-        if dtype != "bfloat16":
-            return self.array(dtype, *shape)
-        return (self.array("<u2", *shape).astype("<u4") << 16).view("<f4")
-
-    def find(self, mark: bytes) -> bool:
-        """Go behind the next of these bytes; whether there are any."""
-        place = self._data.find(mark, self.at, self.end)
-        if place >= 0:
-            self.at = place + len(mark)
-        return place >= 0
 
 
 @contextmanager

@@ -11,7 +11,6 @@ other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ _KEEPS_RANK = set(
 )
 _LISTED = 20  # more candidates than this do not help anybody to choose one
 _PACKED_PER_BYTE = 8  # no type of the format packs more numbers into a byte
-_SHAPE_BYTES = 1024  # constants up to this size may be shapes, which inference has to know
 
 
 class OnnxGraph:
@@ -85,7 +83,8 @@ class OnnxGraph:
             name = self.producer[name].input[0]
         value = self._decode(self._tensors[root])
         for node in reversed(rewriting):
-            value = self._rewritten(node, value)
+            if node.op_type != "Identity":
+                value = self._rewritten(node, value)
         # NumPy has no bfloat16 of its own; every one of its numbers is a float32
         return value.astype(np.float32) if value.dtype.name == "bfloat16" else value
 
@@ -139,13 +138,6 @@ class OnnxGraph:
             kept = [v for v in told if v.type.tensor_type.shape.dim]
             del told[:]
             told.extend(kept)
-        large = [t for t in graph.initializer if t.ByteSize() > _SHAPE_BYTES]
-        small = [t for t in graph.initializer if t.ByteSize() <= _SHAPE_BYTES]
-        for tensor in large:
-            made = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-            graph.input.append(made)
-        del graph.initializer[:]
-        graph.initializer.extend(small)
         try:
             graph = onnx.shape_inference.infer_shapes(light, data_prop=True).graph
         except Exception:  # a damaged graph; what it declares is all there is then
@@ -184,39 +176,16 @@ class OnnxGraph:
         return root
 
     def _rewritten(self, node: Any, value: np.ndarray) -> np.ndarray:
-        options = attributes(node)
-        try:
-            match node.op_type:
-                case "Transpose":
-                    order = list(options["perm"].ints) if "perm" in options else None
-                    return value.transpose(order)
-                case "Cast":
-                    import onnx
+        """What one operation makes of a constant, as the reference of ONNX computes it."""
+        from onnx import helper
+        from onnx.reference import ReferenceEvaluator
 
-                    return value.astype(onnx.helper.tensor_dtype_to_np_dtype(options["to"].i))
-                case "Reshape":
-                    return value.reshape([int(n) for n in self.constant(node.input[1])])
-                case "Flatten":
-                    axis = options["axis"].i if "axis" in options else 1
-                    return value.reshape(math.prod(value.shape[:axis]), -1)
-                case "Squeeze" | "Unsqueeze":
-                    axes = axes_of(self, node)
-                    if node.op_type == "Unsqueeze":
-                        return np.expand_dims(value, axes or ())
-                    return value.squeeze(axes)
-                case "DequantizeLinear":
-                    axis = options["axis"].i if "axis" in options else 1
-                    return self._dequantised(node, value, axis)
-        except (ValueError, KeyError, IndexError, TypeError) as error:
-            raise ValueError(
-                f"{self.path}: the constant behind {node.op_type} cannot be read ({error})."
-            ) from error
-        return value
-
-    def _dequantised(self, node: Any, codes: np.ndarray, axis: int) -> np.ndarray:
-        given = len(node.input) > 2 and node.input[2]
-        zero = self.constant(node.input[2]) if given else np.zeros(())
-        return dequantise(codes, self.constant(node.input[1]), zero, axis)
+        given = {name: self.constant(name) for name in node.input[1:] if name}
+        given[node.input[0]] = value
+        reads = [helper.make_empty_tensor_value_info(name) for name in given]
+        made = [helper.make_empty_tensor_value_info(node.output[0])]
+        graph = helper.make_graph([node], "rewriting", reads, made)
+        return np.asarray(ReferenceEvaluator(graph, opsets={"": self.opset}).run(None, given)[0])
 
     def _decode(self, tensor: Any) -> np.ndarray:
         import onnx
@@ -224,19 +193,16 @@ class OnnxGraph:
         name, shape = plain(tensor.name), tuple(int(n) for n in tensor.dims)
         if any(n < 0 for n in shape):
             raise ValueError(f"{self.path}: the constant {name!r} has an impossible shape {shape}.")
-        try:
-            if onnx.external_data_helper.uses_external_data(tensor):
-                load = onnx.external_data_helper.load_external_data_for_tensor
-                load(tensor, str(self.path.parent))
-                # read once: the decoder must not look for it again
-                tensor.data_location = onnx.TensorProto.DEFAULT
-            if math.prod(shape) > _PACKED_PER_BYTE * max(tensor.ByteSize(), 1):
-                raise ValueError(f"its shape {shape} needs more numbers than the file holds")
-            return onnx.numpy_helper.to_array(tensor)
-        except Exception as error:  # the checker of external data raises several classes of its own
+        if onnx.external_data_helper.uses_external_data(tensor):
+            onnx.external_data_helper.load_external_data_for_tensor(tensor, str(self.path.parent))
+            # read once: the decoder must not look for it again
+            tensor.data_location = onnx.TensorProto.DEFAULT
+        if math.prod(shape) > _PACKED_PER_BYTE * max(tensor.ByteSize(), 1):
             raise ValueError(
-                f"{self.path}: the constant {name!r} cannot be read ({error})."
-            ) from error
+                f"{self.path}: the constant {name!r} of shape {shape} needs more numbers than the "
+                "file holds: fetch it again."
+            )
+        return onnx.numpy_helper.to_array(tensor)
 
 
 def dequantise(
@@ -275,13 +241,6 @@ def axes_of(graph: OnnxGraph, node: Any) -> tuple[int, ...] | None:
     if len(node.input) < 2 or not node.input[1]:
         return None
     return tuple(int(n) for n in graph.constant(node.input[1]).reshape(-1))
-
-
-def inputs(node: Any, wanted: Iterable[int] | None = None) -> Sequence[str]:
-    """The names that a node reads, optional ones left out; fewer than wanted in a damaged graph."""
-    names = list(node.input)
-    chosen = names if wanted is None else [names[n] for n in wanted if n < len(names)]
-    return [name for name in chosen if name]
 
 
 def _size(dimension: Any) -> int | None:

@@ -132,9 +132,11 @@ def _names(
     return fitted, f"names from {label}{how}"
 
 
-def last_product(graph: OnnxGraph, weight: str | None = None) -> tuple[Any, np.ndarray | None]:
-    """The node that multiplies features with W, and b. ValueError as `read_onnx_head`, and where
-    the classes are not the rows of W as they stand.
+def last_product(
+    graph: OnnxGraph, weight: str | None = None
+) -> tuple[Any, np.ndarray | None, tuple[tuple[Any, int], ...]]:
+    """The node that multiplies features with W, b, and which inputs of which nodes make b.
+    ValueError as `read_onnx_head`, and where the classes are not the rows of W as they stand.
     """
     node, after = _found(graph, weight)
     if after.a is not None or after.sign < 0 or not np.array_equal(after.rows, _rows(graph, node)):
@@ -142,7 +144,7 @@ def last_product(graph: OnnxGraph, weight: str | None = None) -> tuple[Any, np.n
             f"{graph.path}: the graph scales or picks the classes behind its last product; write "
             ".safetensors instead."
         )
-    return node, after.b
+    return node, after.b, after.biases
 
 
 def _found(graph: OnnxGraph, weight: str | None) -> tuple[Any, Scores]:
@@ -339,6 +341,7 @@ def _start(graph: OnnxGraph, node: Any) -> Scores:
         if node.op_type == "Conv":  # (C,), whatever stands behind the axis of the classes
             bias = bias.reshape(-1, *[1] * (-axis - 1))
         scores = scores.plus_constant(bias if beta == 1 else bias.astype(float) * beta, step)
+        scores = replace(scores, biases=((node, place),))
     return scores
 
 

@@ -71,8 +71,8 @@ def _cut(s: Scores, step: Step) -> Scores:
         harmless = bounds[0] < 1 / len(s.rows) and bounds[1] >= 0.5
         if s.decided and s.form in ("exp", "capped") and harmless:
             return s
-    note = RELU_BEHIND.replace("a ReLU", f"a {step.node.op_type}")
-    note = RELU_BEHIND if step.node.op_type == "Relu" else note
+    kind = "ReLU" if step.node.op_type == "Relu" else step.node.op_type
+    note = RELU_BEHIND.replace("a ReLU", f"a {kind}")
     return replace(_shaped(s, step), cut=step.node, notes=(*s.notes, note))
 
 
@@ -86,13 +86,9 @@ def _exp(s: Scores, step: Step) -> Scores:
 
 
 def _log(s: Scores, step: Step) -> Scores:
-    return (
-        replace(s, form="linear")
-        if s.form == "exp"
-        else s
-        if s.form == "capped"
-        else _shaped(s, step)
-    )
+    if s.form == "exp":
+        return replace(s, form="linear")
+    return s if s.form == "capped" else _shaped(s, step)
 
 
 def _tanh(s: Scores, step: Step) -> Scores:
@@ -103,15 +99,6 @@ def _tanh(s: Scores, step: Step) -> Scores:
 
 def _sigmoid(s: Scores, step: Step) -> Scores:
     return replace(s, form="sigmoid") if s.form == "linear" else _shaped(s, step)
-
-
-def _reciprocal(s: Scores, step: Step) -> Scores:
-    """1 / y, of what is above 0."""
-    if s.form == "odds":
-        return replace(s, form="sigmoid").reversed()
-    if s.form == "exp":
-        return s.reversed()
-    raise step.refuse("divides by scores that may change sign")
 
 
 def _coded(s: Scores, step: Step) -> Scores:
@@ -134,12 +121,12 @@ def _added(s: Scores, step: Step) -> Scores:
             continue
         c = along(s, step, step.graph.constant(name))
         if c is None or (c.size == 1 and (s.form != "linear" or s.decided or s.stretched)):
-            odds = s.form == "exp" and not s.moved and c is not None and minus * c == 1
-            s = replace(s, form="odds") if odds else _shifted(s, step)
+            s = _shifted(s, step)
         elif s.form != "linear" or s.stretched:
             raise step.refuse("adds a number for each class behind another map")
         else:
-            s = s.plus(c if minus == 1 else -c)
+            added = (step.node, list(step.node.input).index(name))
+            s = replace(s.plus(c if minus == 1 else -c), biases=(*s.biases, added))
     return s
 
 
@@ -151,18 +138,11 @@ def _shifted(s: Scores, step: Step) -> Scores:
 def _scaled(s: Scores, step: Step) -> Scores:
     divides = step.node.op_type == "Div"
     if divides and step.at == 1:
-        s = _reciprocal(s, step)
-        divides = False
-        if s.form == "sigmoid" and _is_one(step, step.others):
-            return s
+        raise step.refuse("divides by the scores")
     for name in step.others:
         for leaf in _leaves(step.graph, name) if not divides else [name]:
             s = _scaled_by(s, step, leaf, divides)
     return s
-
-
-def _is_one(step: Step, names: list[str]) -> bool:
-    return all(step.graph.is_constant(n) and np.all(step.graph.constant(n) == 1) for n in names)
 
 
 def _leaves(graph: OnnxGraph, name: str, left: int = 4) -> list[str]:
@@ -227,7 +207,7 @@ RULES: dict[str, Callable[[Scores, Step], Scores]] = {
     "Softmax": _softmax, "LogSoftmax": _softmax, "Hardmax": _softmax,
     "ArgMax": _chosen, "ArgMin": _chosen, "TopK": _chosen, "Relu": _cut, "Clip": _cut,
     "Softplus": _shaped, "Softsign": _shaped, "Neg": _negated, "Exp": _exp, "Log": _log,
-    "Tanh": _tanh, "Sigmoid": _sigmoid, "Reciprocal": _reciprocal,
+    "Tanh": _tanh, "Sigmoid": _sigmoid,
     "QuantizeLinear": _coded, "DequantizeLinear": _coded,
     "Add": _added, "Sub": _added, "Sum": _added, "Mul": _scaled, "Div": _scaled,
 }  # fmt: skip

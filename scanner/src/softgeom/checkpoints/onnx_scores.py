@@ -6,7 +6,7 @@ At each position the graph holds one number y_c for each class c,
 
 with T increasing and the same for all classes (`form`): "linear" (y itself, perhaps plus a number
 that all classes share), "exp" (times such a number: a softmax), "tanh" (times mul / div: a soft
-cap), "sigmoid", "odds" (1 + exp), "capped" (a softmax of a soft cap), "shaped" (anything else).
+cap), "sigmoid", "capped" (a softmax of a soft cap), "shaped" (anything else).
 
 Each operation is one `Step`. `onnx_rules` says what it does to these numbers, `onnx_axes` where it
 moves the classes.
@@ -37,7 +37,8 @@ class Scores:
     """The numbers above; which rows of W the classes are (R,), and their axis, counted from the
     end, None once the graph has chosen one. `decided` is the sign at the softmax, 0 before; `cut`
     an operation that ties scores, until a softmax comes; `stretched` says that an unknown positive
-    factor stands in front of (a W x + b), `moved` that a shared number was added.
+    factor stands in front of (a W x + b), `moved` that a shared number was added; `biases` are the
+    nodes that added a number for each class, with the place of the input that it is.
     """
 
     rows: np.ndarray
@@ -54,6 +55,7 @@ class Scores:
     decided: int = 0
     cut: Any = None
     notes: tuple[str, ...] = ()
+    biases: tuple[tuple[Any, int], ...] = ()
 
     def plus(self, c: np.ndarray) -> Scores:
         """With constants added. All products here are of two float32, so exact in float64."""

@@ -15,16 +15,7 @@ from softgeom.checkpoints.onnx_scores import Step
 JOINS = {"Add", "Sub", "Sum", "Mul", "Div"}
 _MOVES = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Expand"}
 _POSITIVE = {"Exp", "Sigmoid", "Softmax", "Softplus"}
-_STAYS_POSITIVE = {
-    "Add",
-    "Mul",
-    "Div",
-    "Sqrt",
-    "Reciprocal",
-    "ReduceSum",
-    "ReduceMax",
-    "ReduceMean",
-}
+_STAYS_POSITIVE = set("Add Mul Div Sqrt Reciprocal ReduceSum ReduceMax ReduceMean".split())
 _ALONG = {"Sqrt", "Exp", "Log", "Neg", "Reciprocal", "Clip", "Max"}
 _DEPTH = 50  # operations that are looked through
 

@@ -155,7 +155,9 @@ def _tensor(cursor: Cursor) -> np.ndarray:
     kind, shape = dict(said).get(1), [value for field, value in said if field == 2]
     if kind not in _TYPES:
         raise CutShortError(f"a parameter is of type {kind}")
-    return cursor.numbers(_TYPES[kind], *shape)
+    if _TYPES[kind] == "bfloat16":  # which NumPy does not know: the upper half of a float32
+        return (cursor.array("<u2", *shape).astype("<u4") << 16).view("<f4")
+    return cursor.array(_TYPES[kind], *shape)
 
 
 def _message(cursor: Cursor) -> Iterator[tuple[int, Any]]:

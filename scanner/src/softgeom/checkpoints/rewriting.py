@@ -1,10 +1,9 @@
 """A model's last layer, written back: other rows and biases in the same ONNX graph, or the layer
 alone as safetensors or .npz.
 
-In a graph the constant of the last product and the bias that is added to it are replaced, the class
-names in the metadata and the declared width of what follows go with them; nothing else is touched.
-Whatever the graph does to the logits besides adding one bias (a scale, a constant per class in
-another place) is refused rather than guessed at.
+In a graph the constant of the last product and the bias that is added to it are replaced. The class
+names in the metadata and the declared width of what follows go with them. A graph that treats its
+scores in another way is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints.labels import BLANK
-from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes
+from softgeom.checkpoints.onnx_graph import OnnxGraph
 from softgeom.checkpoints.onnx_head import last_product
 from softgeom.layer import SoftmaxLayer
 from softgeom.writing import whole
@@ -55,33 +54,31 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
     import onnx
 
     graph = OnnxGraph(source)
-    product, added = last_product(graph, weight)
+    product, bias, places = last_product(graph, weight)
     if product.op_type not in {"MatMul", "Gemm"} or graph.is_constant(product.input[0]):
         raise ValueError(
             f"{source}: the last product is {product.op_type} in a form that cannot be "
             "rewritten; write .safetensors instead."
         )
-    options = attributes(product)
-    if any(options[name].f != 1 for name in ("alpha", "beta") if name in options):
-        raise ValueError(f"{source}: the last product is scaled; write .safetensors instead.")
-    bias, holder, place = _bias(graph, product)
-    own = np.zeros(0) if added is None else np.ravel(added)
-    if bias is not None and not np.array_equal(graph.constant(bias).reshape(-1), own):
+    stored = [graph.constant(node.input[place]).reshape(-1) for node, place in places]
+    if bias is not None and not (len(stored) == 1 and np.array_equal(stored[0], np.ravel(bias))):
         raise ValueError(
-            f"{source}: the graph adds more to its scores than a bias; write .safetensors."
+            f"{source}: the graph adds more to its scores than one bias, or scales it; write "
+            ".safetensors instead."
         )
     if (bias is None) != (layer.b is None):
         raise ValueError(
             f"{source}: the graph {'has no' if bias is None else 'has a'} bias, the layer "
             "differs; write .safetensors instead."
         )
-    transposed = "transB" in options and bool(options["transB"].i)
+    transposed = any(o.name == "transB" and o.i for o in product.attribute)
     dtype = graph.constant(product.input[1]).dtype
     tensors = {"softgeom_weight": layer.W.astype(dtype) if transposed else layer.W.T.astype(dtype)}
     product.input[1] = "softgeom_weight"
-    if holder is not None and layer.b is not None:
+    if layer.b is not None:
         tensors["softgeom_bias"] = layer.b.astype(dtype)
-        holder.input[place] = "softgeom_bias"
+        (node, place), *_ = places
+        node.input[place] = "softgeom_bias"
     model = graph.model
     model.graph.initializer.extend(
         onnx.numpy_helper.from_array(np.ascontiguousarray(v), name) for name, v in tensors.items()
@@ -93,44 +90,15 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
         onnx.save(model, str(fresh))
 
 
-def _bias(graph: OnnxGraph, product: Any) -> tuple[str | None, Any, int]:
-    """The bias constant, the node that reads it, and where; anything else is refused."""
-    if len(product.input) > 2 and product.input[2]:
-        return product.input[2], product, 2
-    name = product.output[0]
-    for _ in range(len(graph.nodes)):
-        users = graph.consumers.get(name, [])
-        if len(users) != 1:
-            return None, None, 0
-        user = users[0]
-        constants = [
-            n
-            for n, other in enumerate(user.input)
-            if graph.is_constant(other) and graph.constant(other).size > 1
-        ]
-        if user.op_type == "Add" and len(constants) == 1:
-            return user.input[constants[0]], user, constants[0]
-        if user.op_type in {"Mul", "Sub", "Div", "Where"} and constants:
-            raise ValueError(
-                f"{graph.path}: its logits meet a constant in {user.op_type}; write "
-                ".safetensors instead."
-            )
-        if user.op_type not in {"Cast", "Identity"}:
-            return None, None, 0
-        name = user.output[0]
-    return None, None, 0
-
-
 def _drop_unused(graph: Any) -> None:
-    used = {name for node in graph.node for name in node.input} | {
-        output.name for output in graph.output
-    }
-    for stale in [tensor for tensor in graph.initializer if tensor.name not in used]:
-        graph.initializer.remove(stale)
-    for stale in [
-        node for node in graph.node if node.op_type == "Constant" and not used & set(node.output)
-    ]:
-        graph.node.remove(stale)
+    used = {name for node in graph.node for name in node.input}
+    used |= {output.name for output in graph.output}
+    for tensor in list(graph.initializer):
+        if tensor.name not in used:
+            graph.initializer.remove(tensor)
+    for node in list(graph.node):
+        if node.op_type == "Constant" and not used & set(node.output):
+            graph.node.remove(node)
 
 
 def _rename(model: Any, tokens: Sequence[str] | None) -> None:

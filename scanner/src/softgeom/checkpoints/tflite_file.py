@@ -44,7 +44,7 @@ _RELU, _TANH = 1, 4  # fused to the last layer: only in front of a softmax is th
 _BETA = 0  # the field of a softmax's options that scales the scores
 _FLOATS = {0: "<f4", 1: "<f2", 10: "<f8"}
 _CODES = {2: "<i4", 3: "|u1", 7: "<i2", 9: "|i1"}
-_DAMAGE = (struct.error, ValueError, IndexError, UnicodeDecodeError)
+_UNSIGNED = 2**32 - 1  # masks an offset below 0, which `struct` would count from the end
 _STEPS = 1000  # of a walk: a graph that is damaged may have circles
 _ANSWERS = {_SOFTMAX, _LOGISTIC}
 _Head = tuple[str, str | None, Activation | None, list[str], Readout]
@@ -78,34 +78,26 @@ class TfliteStore:
                     f"{path} is not a TFLite file: TFL3 does not stand at its fifth byte."
                 )
             self._data = mmap(file.fileno(), 0, access=ACCESS_READ)
-        try:
-            model = Table.root(self._data)
-            # Codes of 127 and more stand in a field that older files lack; the older field then
-            # says 127.
-            self._codes = [max(code.number(0, "b"), code.number(3)) for code in model.tables(1)]
-            (graph, *_), self._buffers = model.tables(2), model.tables(4)
-            self._tensors, self._operators = graph.tables(0), graph.tables(3)
-            self._outputs = graph.numbers(2).tolist()
-            self._writer = {int(out): op for op in self._operators for out in op.numbers(2)}
-            constants = [(n, t) for n, t in enumerate(self._tensors) if self._values(t).size]
-            self._constants = {n: tensor.text(3) for n, tensor in constants}
-            self._places = {tensor.text(3): n for n, tensor in constants}
-            self._shapes = {t.text(3): tuple(t.numbers(0).tolist()) for _, t in constants}
-            self._kinds = {t.text(3): t.number(1, "b") for _, t in constants}
-        except _DAMAGE as error:
-            raise ValueError(
-                f"{path} is not a whole TFLite file ({error}): fetch it again."
-            ) from error
+        model = Table.root(self._data)
+        # codes from 127 on stand in a field that older files lack; the older field then says 127
+        self._codes = [max(code.number(0, "b"), code.number(3)) for code in model.tables(1)]
+        (graph, *_), self._buffers = model.tables(2), model.tables(4)
+        self._tensors, self._operators = graph.tables(0), graph.tables(3)
+        self._outputs = graph.numbers(2).tolist()
+        self._writer = {int(out): op for op in self._operators for out in op.numbers(2)}
+        constants = [(n, t) for n, t in enumerate(self._tensors) if self._values(t).size]
+        self._constants = {n: tensor.text(3) for n, tensor in constants}
+        self._named = {tensor.text(3): tensor for _, tensor in constants}
 
     def names(self) -> list[str]:
-        return list(self._places)
+        return list(self._named)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self._shapes[name]
+        return tuple(self._named[name].numbers(0).tolist())
 
     def read(self, name: str) -> np.ndarray:
-        tensor = self._tensors[self._places[name]]
-        values, shape, kind = self._values(tensor), self._shapes[name], self._kinds[name]
+        tensor, shape = self._named[name], self.shape(name)
+        values, kind = self._values(tensor), tensor.number(1, "b")
         dtype = (_FLOATS | _CODES).get(kind)
         coded = tensor.table(4) if kind in _CODES else None
         scale = coded.numbers(2, "<f4") if coded is not None else np.zeros(0)
@@ -125,19 +117,6 @@ class TfliteStore:
         zero = coded.numbers(3, "<i8")
         return dequantise(stored, scale, zero if zero.size else np.zeros(1), coded.number(6))
 
-    def head(self) -> _Head:
-        """Weight, bias and the step before the fully connected layer that the output comes from,
-        and what there is to know about it; ValueError without.
-        """
-        try:
-            return self._head()
-        except _DAMAGE as error:
-            if isinstance(error, ValueError) and str(error).startswith(self.label):
-                raise
-            raise ValueError(
-                f"{self.label} is not a whole TFLite file ({error}): fetch it again."
-            ) from error
-
     def product_of(self, weight: str) -> _Head | None:
         """The fully connected layer of a named matrix, with the bias that it reads; the head where
         the output comes from it.
@@ -154,7 +133,10 @@ class TfliteStore:
             return self._layer(op, ["a fully connected layer inside of the graph"], PLAIN)
         return None
 
-    def _head(self) -> _Head:
+    def head(self) -> _Head:
+        """Weight, bias and the step before the fully connected layer that the output comes from,
+        and what there is to know about it; ValueError without.
+        """
         if len(self._outputs) != 1:
             raise ValueError(
                 f"{self.label} has {len(self._outputs)} outputs: name the matrix of one with "
@@ -205,7 +187,7 @@ class TfliteStore:
 
     def _refuse_groups(self, weight: str, behind: list[Table]) -> None:
         """ValueError where a reshape takes the axis of the classes apart."""
-        classes = self._shapes[weight][0]
+        classes = self.shape(weight)[0]
         for step in behind:
             shape = self._tensors[step.numbers(2)[0]].numbers(0).tolist()
             if self._code(step) in {_RESHAPE, _SQUEEZE} and shape and shape[-1] != classes:
@@ -264,17 +246,13 @@ class Table:
     """One table of a FlatBuffer; fields go by their number in the schema.
 
     It begins with a signed offset back to its vtable, whose entries say where in the table each
-    field lies, 0 for one that is absent; vectors and strings begin with their length. Every read is
-    checked against the buffer by `struct` and `numpy`: damage ends in one of `_DAMAGE`.
+    field lies, 0 for one that is absent; vectors and strings begin with their length. `struct` and
+    `numpy` check every read against the buffer.
     """
 
     def __init__(self, data: bytes | mmap, place: int) -> None:
-        if place < 0:
-            raise ValueError("an offset points outside of the file")
-        self._data, self._place = data, place
-        vtable = place - struct.unpack_from("<i", data, place)[0]
-        if vtable < 0:
-            raise ValueError("an offset points outside of the file")
+        self._data, self._place = data, place & _UNSIGNED
+        vtable = (place - struct.unpack_from("<i", data, self._place)[0]) & _UNSIGNED
         size = struct.unpack_from("<H", data, vtable)[0]
         self._fields = struct.unpack_from(f"<{max(0, size // 2 - 2)}H", data, vtable + 4)
 

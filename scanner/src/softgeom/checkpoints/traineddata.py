@@ -74,16 +74,13 @@ def open_traineddata(path: Path) -> Opened:
                 "softmax."
             )
         network = _read_node(parts[_LSTM], [0])
-        codes: list[tuple[int, ...]] | None
-        if _UNICHARSET in parts and _RECODER in parts:
-            letters, codes = _unichars(parts[_UNICHARSET]), _recoder(parts[_RECODER])
-        else:
-            letters, codes = _behind_network(parts[_LSTM])
+        letters = _unichars(parts[_UNICHARSET]) if _UNICHARSET in parts else []
+        codes = _recoder(parts[_RECODER]) if _RECODER in parts else []
     tensors = dict(_named(network))
     if not tensors:
         raise ValueError(f"{path} holds a network without weights.")
     store = ArrayStore(tensors, str(path), {"format": "traineddata"})
-    names = functools.partial(_names, codes, letters) if letters else None
+    names = functools.partial(_names, codes, letters) if letters and codes else None
     show = functools.partial(_show, store, network)
     return Opened(store, show=show, names=names)
 
@@ -228,38 +225,18 @@ def _recoder(cursor: Cursor) -> list[tuple[int, ...]]:
 
 def _unichars(cursor: Cursor) -> list[str]:
     """The characters in their order: a line each, after a line that counts them."""
-    first = cursor.text_until(b"\n").strip()
-    count = int(first) if first.isdecimal() and len(first) < 10 else 0
-    if count > cursor.left:
-        raise CutShortError(f"{count} characters in {cursor.left} bytes")
-    words = [cursor.text_until(b"\n").split(" ")[0] for _ in range(count)]
+    count, *lines = cursor.take(cursor.left).decode("utf-8", "replace").split("\n")
+    words = [line.split(" ")[0] for line in lines[: int(count)]]
     return [_SPECIAL.get(word, word) for word in words]
 
 
-def _behind_network(cursor: Cursor) -> tuple[list[str], list[tuple[int, ...]] | None]:
-    """Characters and codes in the first files, which keep them with the network: behind the
-    characters a text, four integers, two or three floats.
-    """
-    letters = _unichars(cursor)
-    if not letters:
-        return [], None
-    cursor.text()
-    cursor.take(16)
-    for floats in (2, 3):
-        behind = cursor.part(cursor.at + 4 * floats, cursor.end)
-        if behind.left > 4 and behind.number("I") == len(letters):
-            return letters, _recoder(cursor.part(behind.at - 4, cursor.end))
-    return letters, None
-
-
 def _names(
-    codes: list[tuple[int, ...]] | None, letters: list[str], classes: int, blank: str | None
+    codes: list[tuple[int, ...]], letters: list[str], classes: int, blank: str | None
 ) -> tuple[list[str], str]:
     """A name for each code: the character that it is alone, or some of those that it is part of."""
     alone: defaultdict[int, list[str]] = defaultdict(list)
     part: defaultdict[int, list[str]] = defaultdict(list)
-    spelled = [(n,) for n in range(len(letters))] if codes is None else codes
-    for letter, written in zip(letters, spelled, strict=False):
+    for letter, written in zip(letters, codes, strict=False):
         for code in {*written}:
             if letter:
                 (alone if len(written) == 1 else part)[code].append(letter)
@@ -268,6 +245,6 @@ def _names(
         or (f"part of {' '.join(part[code][:_SHOWN])}" if part[code] else f"no letter ({code})")
         for code in range(classes)
     ]
-    several = sum(len(written) > 1 for written in spelled)
+    several = sum(len(written) > 1 for written in codes)
     how = f"names from the file's unicharset: {len(letters):,} characters"
     return names, how + (f", of which {several:,} take several codes" if several else "")

@@ -16,15 +16,10 @@ _CORE_ML = f"a Core ML model: {_CONVERT}"
 # how a file begins: what it is
 _BEGINNINGS = {
     b"\x89HDF": f"an HDF5 file, as Keras writes them: {_SAVE}",
-    b"#Parameter#": f"a DyNet model: {_SAVE}",
-    b"#LookupParameter#": f"a DyNet model: {_SAVE}",
-    b"7767517\n": f"an ncnn model: {_SAVE}",
     b"\xfd7zXZ": f"compressed (xz): {_UNPACK}",
     b"\x1f\x8b": f"compressed (gzip): {_UNPACK}",
     b"BZh": f"compressed (bzip2): {_UNPACK}",
     b"\x28\xb5\x2f\xfd": f"compressed (Zstandard): {_UNPACK}",
-    b"7z\xbc\xaf": f"compressed (7z): {_UNPACK}",
-    b"SQLite format 3": "an SQLite data base, not a model",
     b"version https://git-lfs": "a pointer of Git LFS to a file: fetch that one (git lfs pull)",
     b"<!DOCTYPE": "a web page, not a model: fetch the file itself",
     b"<html": "a web page, not a model: fetch the file itself",
