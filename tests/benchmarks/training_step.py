@@ -26,10 +26,10 @@ import torch.nn.functional as F
 from papers.language_model import GPT, GPTConfig, resolve_device
 from papers.margins import log_barrier
 from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from papers.margins.heads import prepare_heads
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "training_step.csv"
 BLOCKS, CONTEXT, BATCH, VOCABULARY = 12, 128, 2, 8192  # the paper's model has 12 blocks
-METHODS = ("low_rank", "dense")
 
 Penalty = Callable[[torch.Tensor], torch.Tensor]
 
@@ -64,12 +64,13 @@ def compare(d: int, rank: int, repeats: int, device: torch.device) -> dict[str, 
     tokens = torch.randint(VOCABULARY, (BATCH, CONTEXT + 1), generator=generator).to(device)
     optimizer = torch.optim.AdamW([*model.parameters(), *prior.parameters()])
 
-    def penalty(method: str) -> Penalty:
-        return lambda X: log_barrier(X, *prior.factors(), method=method).mean()
-
     work: dict[str, Callable[[], None]] = {"plain": lambda: step(model, tokens, optimizer)}
-    for method in METHODS:
-        term = penalty(method)
+    methods = {"low_rank": log_barrier, "dense": dense_barrier}
+    for method, barrier in methods.items():
+
+        def term(X: torch.Tensor, barrier: Callable[..., torch.Tensor] = barrier) -> torch.Tensor:
+            return barrier(X, *prior.factors()).mean()
+
         work[method] = lambda term=term: step(model, tokens, optimizer, term)
         # the term alone: at large d ours is less than two steps differ by
         work[f"{method}_term"] = lambda term=term: term(model.embed(tokens[:, :-1])).backward()
@@ -77,7 +78,7 @@ def compare(d: int, rank: int, repeats: int, device: torch.device) -> dict[str, 
     cost = {name: statistics.median(turn[name] for turn in turns[1:]) for name in work}
     with torch.no_grad():
         X = model.embed(tokens[:, :-1])
-        fast, exact = (log_barrier(X, *prior.factors(), method=method) for method in METHODS)
+        fast, exact = (barrier(X, *prior.factors()) for barrier in methods.values())
     return {
         "d_model": d,
         "rank": rank,
@@ -87,6 +88,15 @@ def compare(d: int, rank: int, repeats: int, device: torch.device) -> dict[str, 
         "dense_term_over_low_rank_term": cost["dense_term"] / cost["low_rank_term"],
         "largest_error": (exact - fast).abs().max().item(),
     }
+
+
+def dense_barrier(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> torch.Tensor:
+    """The same scores by d x d determinants, as they are written."""
+    a = prepare_heads(X, W_Q, W_K).weights()[:, 0]  # (N, T, T)
+    mean = a @ X
+    S = torch.einsum("npt,ntc,nte->npce", a, X, X) - mean[..., None] * mean[..., None, :]
+    identity = torch.eye(X.shape[-1], device=X.device)
+    return -torch.linalg.slogdet(identity - S @ W_K.T @ W_Q).logabsdet
 
 
 def step(

@@ -1,4 +1,6 @@
-"""The log-barrier: three exact routes, gradcheck, the boundary, mixed precision."""
+"""The log-barrier: definition, gradients of two orders, the boundary, precision, estimates."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -13,18 +15,21 @@ from papers.margins import (
     signed_log_barrier,
     stochastic_log_barrier,
 )
-from papers.margins.barrier import EXACT_METHODS, cheapest_exact_method
+from papers.margins.determinant import signed_logdet
 
 
-def _operands(seed: int, *shapes: tuple[int, ...], size: float = 0.6) -> list[torch.Tensor]:
+def draw(seed: int, *shapes: tuple[int, ...], size: float = 0.6) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     return [
         size * torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in shapes
     ]
 
 
-@pytest.mark.parametrize("method", EXACT_METHODS)
-@settings(max_examples=10, deadline=None, derandomize=True)
+def layer(seed: int = 0, batch: tuple[int, ...] = (2,), T: int = 12) -> list[torch.Tensor]:
+    return draw(seed, (*batch, T, 4), (2, 4), (2, 4))
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 2**31),
     T=st.integers(1, 9),
@@ -32,158 +37,211 @@ def _operands(seed: int, *shapes: tuple[int, ...], size: float = 0.6) -> list[to
     r=st.integers(1, 8),
     values=st.booleans(),
 )
-def test_every_exact_method_is_the_determinant_of_the_closed_form(method, seed, T, d, r, values):
+def test_it_is_the_determinant_of_the_closed_form(seed, T, d, r, values):
     """Shapes of every kind: one token, one dimension, more directions than dimensions or tokens."""
-    X, W_Q, W_K, W_V = _operands(seed, (2, T, d), (r, d), (r, d), (d, d), size=1.0)
+    X, W_Q, W_K, W_V = draw(seed, (2, T, d), (r, d), (r, d), (d, d), size=1.0)
     W_V = W_V if values else None
-    out = signed_log_barrier(X, W_Q, W_K, W_V=W_V, method=method)
+    out = signed_log_barrier(X, W_Q, W_K, W_V=W_V)
     for n in range(2):
-        operands = [W if W is None else W.numpy() for W in (X[n], W_Q, W_K, W_V)]
-        sign, logdet = np.linalg.slogdet(attention_jacobian_blocks(*operands))
-        # both lose digits there
-        near = np.abs(np.linalg.det(attention_jacobian_blocks(*operands))) < 1e-4
+        blocks = attention_jacobian_blocks(
+            *(W if W is None else W.numpy() for W in (X[n], W_Q, W_K, W_V))
+        )
+        sign, logdet = np.linalg.slogdet(blocks)
+        near = np.abs(np.linalg.det(blocks)) < 1e-4  # both lose digits there
         np.testing.assert_allclose(out.beta[n].numpy()[~near], -logdet[~near], atol=1e-9)
         assert (out.sign[n].numpy() == sign)[~near].all()
 
 
-def _multi_head_residual(x, past, W_Q, W_K, W_V):
-    out = x
-    for Q, K, V in zip(W_Q, W_K, W_V, strict=True):
-        out = out - V @ (torch.softmax((past @ K.T) @ (Q @ x), dim=0) @ past)
-    return out
+def test_heads_add_up_inside_the_determinant():
+    X, W_Q, W_K, W_V = draw(0, (5, 4), (3, 2, 4), (3, 2, 4), (3, 4, 4))
 
+    def residual(x, past):
+        a = torch.softmax(torch.einsum("hrd,nd,hre,e->hn", W_K, past, W_Q, x), dim=1)
+        return x - torch.einsum("hcd,hn,nd->c", W_V, a, past)
 
-@pytest.mark.parametrize("method", EXACT_METHODS)
-def test_heads_add_up_inside_the_determinant(method):
-    X, W_Q, W_K, W_V = _operands(0, (5, 4), (3, 2, 4), (3, 2, 4), (3, 4, 4))
-    got = log_barrier(X, W_Q, W_K, W_V=W_V, method=method)
+    got = log_barrier(X, W_Q, W_K, W_V=W_V)
     for i in range(1, 5):
-        J = torch.autograd.functional.jacobian(
-            lambda x, i=i: _multi_head_residual(x, X[:i], W_Q, W_K, W_V), X[i]
-        )
+        J = torch.autograd.functional.jacobian(lambda x, i=i: residual(x, X[:i]), X[i])
         assert got[i].item() == pytest.approx(-torch.linalg.slogdet(J).logabsdet.item(), abs=1e-10)
     averaged = torch.eye(4, dtype=torch.float64).expand(3, 4, 4) / 3
-    wanted = log_barrier(X, W_Q, W_K, W_V=averaged, method="dense")
-    got = log_barrier(X, W_Q, W_K, method=method)
-    torch.testing.assert_close(got, wanted, atol=1e-12, rtol=0)
+    wanted = log_barrier(X, W_Q, W_K, W_V=averaged)
+    torch.testing.assert_close(log_barrier(X, W_Q, W_K), wanted, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("method", [*EXACT_METHODS, "series"])
 @pytest.mark.parametrize("heads", [(), (2,)])
-def test_gradcheck(method, heads):
-    operands = _operands(1, (2, 5, 3), (*heads, 2, 3), (*heads, 2, 3), (*heads, 3, 3))
-    operands = [t.requires_grad_() for t in operands]
-    kept = torch.tensor([1, 4])
-    assert torch.autograd.gradcheck(
-        lambda X, Q, K, V: log_barrier(X, Q, K, W_V=V, method=method, positions=kept, order=3),
-        operands,
-    )
+@pytest.mark.parametrize("series", [False, True])
+def test_gradcheck_of_chosen_positions(series, heads):
+    operands = draw(1, (2, 5, 3), (*heads, 2, 3), (*heads, 2, 3), (*heads, 3, 3))
+    kept = torch.tensor([4, 1])
+
+    def scores(X, Q, K, V, positions=kept):
+        if series:
+            return series_log_barrier(X, Q, K, W_V=V, order=3, positions=positions).beta
+        return log_barrier(X, Q, K, W_V=V, positions=positions)
+
+    torch.testing.assert_close(scores(*operands), scores(*operands, positions=None)[:, kept])
+    assert torch.autograd.gradcheck(scores, [t.requires_grad_() for t in operands])
 
 
-def test_positions_select_rows():
-    X, W_Q, W_K = _operands(3, (2, 7, 4), (2, 4), (2, 4))
-    kept = torch.tensor([6, 0, 3])
-    for method in (*EXACT_METHODS, "series"):
-        whole = log_barrier(X, W_Q, W_K, method=method)
-        part = log_barrier(X, W_Q, W_K, method=method, positions=kept)
-        torch.testing.assert_close(part, whole[:, kept])
+def plain_barrier(X, W_Q, W_K):
+    """sum_i -log |det(I - S_i M)| position by position, in torch's own operations."""
+    total, eye = X.new_zeros(()), torch.eye(X.shape[1], dtype=X.dtype)
+    for i in range(1, len(X)):
+        past = X[:i]
+        a = torch.softmax((past @ W_K.T) @ (W_Q @ X[i]), dim=0)
+        centred = past - a @ past
+        S = torch.einsum("j,jc,je->ce", a, centred, centred)
+        total = total - torch.linalg.slogdet(eye - S @ W_K.T @ W_Q).logabsdet
+    return total
 
 
-def _on_the_line(variance: float, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+def test_hessian_is_that_of_a_barrier_without_our_functions():
+    """With all mixed derivatives."""
+    hessian, operands = torch.autograd.functional.hessian, tuple(draw(0, (5, 3), (2, 3), (2, 3)))
+    ours = hessian(lambda *o: log_barrier(*o).sum(), operands)
+    truth = hessian(plain_barrier, operands)
+    for found, expected in zip(itertools.chain(*ours), itertools.chain(*truth), strict=True):
+        assert expected.abs().max() > 0.1
+        assert torch.allclose(found, expected, atol=1e-9)
+
+
+def test_value_and_both_derivatives_across_blocks_of_rows():
+    """More rows than are handled at once."""
+    X, W_Q, W_K, direction = draw(2, (140, 2), (1, 2), (1, 2), (140, 2), size=0.4)
+
+    def derivatives(barrier):
+        value = X.clone().requires_grad_()
+        beta = barrier(value, W_Q, W_K).sum()
+        (slope,) = torch.autograd.grad(beta, value, create_graph=True)
+        return beta, slope, torch.autograd.grad((slope * direction).sum(), value)[0]
+
+    for ours, theirs in zip(derivatives(log_barrier), derivatives(plain_barrier), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-9)
+
+
+def test_vmap_is_the_loop():
+    X = torch.stack([draw(seed, (5, 3))[0] for seed in range(4)])
+    W_Q, W_K = draw(9, (2, 3), (2, 3))
+
+    def one(x):
+        return log_barrier(x, W_Q, W_K)
+
+    slope = torch.func.grad(lambda z: one(z).sum())
+    assert torch.allclose(torch.func.vmap(one)(X), torch.stack([one(x) for x in X]))
+    assert torch.allclose(torch.func.vmap(slope)(X), torch.stack([slope(x) for x in X]))
+    hessian = torch.autograd.functional.hessian(lambda z: one(z).sum(), X[2])
+    assert torch.allclose(torch.func.vmap(torch.func.jacrev(slope))(X)[2], hessian, atol=1e-9)
+
+
+def on_the_line(variance: float, dtype=torch.float64) -> tuple[torch.Tensor, torch.Tensor]:
     """Position 3 of (-u, u, 0): weights 1/2, variance u^2, J = 1 - u^2 with c = 1."""
     u = variance**0.5
     return torch.tensor([[-u], [u], [0.0]], dtype=dtype), torch.ones(1, 1, dtype=dtype)
 
 
-@pytest.mark.parametrize("method", EXACT_METHODS)
-def test_barrier_grows_without_bound_and_turns_beyond_the_boundary(method):
-    for variance, sign in ((0.5, 1), (1 - 1e-6, 1), (1 + 1e-6, -1), (3.0, -1)):
-        X, one = _on_the_line(variance, torch.float64)
-        out = signed_log_barrier(X, one, one, method=method)
-        assert out.beta[2].item() == pytest.approx(-np.log(abs(1 - variance)), abs=1e-8)
-        assert out.sign.tolist() == [1, 1, sign]
-        assert out.replaced.sum() == 0
+@pytest.mark.parametrize(("variance", "sign"), [(0.5, 1), (1 - 1e-6, 1), (1 + 1e-6, -1), (3.0, -1)])
+def test_barrier_grows_without_bound_and_turns_beyond_the_boundary(variance, sign):
+    X, one = on_the_line(variance)
+    out = signed_log_barrier(X, one, one)
+    assert out.beta[2].item() == pytest.approx(-np.log(abs(1 - variance)), abs=1e-8)
+    assert out.sign.tolist() == [1, 1, sign]
+    assert out.replaced.sum() == 0
 
 
-@pytest.mark.parametrize("method", EXACT_METHODS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_on_the_boundary_value_and_gradient_are_finite_and_reported(method, dtype):
-    X, one = _on_the_line(1.0, dtype)
+def test_on_the_boundary_value_and_gradient_are_finite_and_reported(dtype):
+    X, one = on_the_line(1.0, dtype)
     X.requires_grad_()
-    out = signed_log_barrier(X, one, one, method=method)
+    out = signed_log_barrier(X, one, one)
     out.beta[2].backward()
     assert out.replaced.tolist()[2] == 1
-    # one pivot at eps; the others, which differ between the methods, are of order one
     assert out.beta[2].item() == pytest.approx(-np.log(torch.finfo(dtype).eps), abs=1.0)
     assert torch.isfinite(X.grad).all()
     # descent pulls the past together, away from the boundary
     assert (X.grad[:2, 0] * X.detach()[:2, 0] > 0).all()
 
 
-@pytest.mark.parametrize("method", [*EXACT_METHODS, "series"])
-def test_autocast_gives_values_and_gradients_of_single_precision(method):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_singular_matrix_gets_a_finite_cap_and_finite_derivatives(dtype):
+    J = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=dtype, requires_grad=True)
+    out, eps = signed_logdet(J), torch.finfo(dtype).eps
+    (slope,) = torch.autograd.grad(out.logabsdet, J)
+    assert out.replaced.item() == 1
+    # pivots 2 and the replacement 4 eps
+    assert out.logabsdet.item() == pytest.approx(np.log(8 * eps), abs=1e-4)
+    assert slope.abs().max() <= 8 / eps
+    # the gradient points along the cofactors (4, -2; -2, 1): the way that opens the determinant
+    cofactor = torch.tensor([[4.0, 2.0], [2.0, 1.0]], dtype=dtype)
+    relative = slope.abs() / slope.abs().max()
+    torch.testing.assert_close(relative, cofactor / 4, atol=1e-3, rtol=0)
+    zero = signed_logdet(torch.zeros(3, 3, dtype=dtype))
+    assert zero.replaced.item() == 3
+    assert torch.isfinite(zero.logabsdet)
+    J = torch.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=dtype, requires_grad=True)
+    (slope,) = torch.autograd.grad(signed_logdet(J).logabsdet, J, create_graph=True)
+    (second,) = torch.autograd.grad(slope[0, 0], J)
+    assert torch.isfinite(second).all()
+    assert second[0, 0] == -1.0
+
+
+@pytest.mark.parametrize(
+    "barrier", [log_barrier, lambda *operands: series_log_barrier(*operands, order=3).beta]
+)
+def test_autocast_gives_values_and_gradients_of_single_precision(barrier):
     found = []
     for enabled in (True, False):
-        X, W_Q, W_K = (t.float().requires_grad_() for t in _operands(6, (2, 12, 4), (2, 4), (2, 4)))
+        operands = [t.float().requires_grad_() for t in layer(6)]
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
-            penalty = log_barrier(X, W_Q, W_K, method=method, order=3).mean()
+            penalty = barrier(*operands).mean()
         assert penalty.dtype == torch.float32
-        found.append((penalty, *torch.autograd.grad(penalty, (X, W_Q, W_K))))
+        found.append((penalty, *torch.autograd.grad(penalty, operands)))
     for got, wanted in zip(*found, strict=True):
         assert torch.equal(got, wanted)
 
 
 def test_gradients_of_half_precision_flow_and_the_finest_type_is_used():
-    operands = [t.bfloat16().requires_grad_() for t in _operands(6, (2, 12, 4), (2, 4), (2, 4))]
+    operands = [t.bfloat16().requires_grad_() for t in layer(6)]
     log_barrier(*operands).mean().backward()
     single = [t.detach().float().requires_grad_() for t in operands]
     log_barrier(*single).mean().backward()
     for half, wanted in zip(operands, single, strict=True):
         assert torch.equal(half.grad, wanted.grad.bfloat16())
-    X, W_Q, W_K, W_V = _operands(8, (4, 3), (2, 3), (2, 3), (3, 3))
-    for fine in range(4):
-        mixed = [t if i == fine else t.float() for i, t in enumerate((X, W_Q, W_K, W_V))]
-        assert log_barrier(*mixed[:3], W_V=mixed[3]).dtype == torch.float64
+    for fine in range(3):
+        mixed = [t if i == fine else t.float() for i, t in enumerate(layer(8))]
+        assert log_barrier(*mixed).dtype == torch.float64
 
 
 def test_common_offset_of_keys_and_values_costs_no_digits():
     """Coordinate 4 is 300 for every token, and the query does not read it: where E[pk] - E[p]E[k]
     would cancel in float32.
     """
-    X, W_Q, W_K = _operands(5, (1, 30, 4), (2, 4), (2, 4))
-    X[..., 3] = 300.0
-    W_Q[:, 3] = 0.0
+    X, W_Q, W_K = layer(5, (1,), T=30)
+    X[..., 3], W_Q[:, 3] = 300.0, 0.0
     W_V = torch.eye(4, dtype=torch.float64)
     W_V[0, 3] = 1.0
+    single = log_barrier(*(t.float() for t in (X, W_Q, W_K)), W_V=W_V.float()).double()
     wanted = log_barrier(X, W_Q, W_K, W_V=W_V)
-    single = log_barrier(*(t.float() for t in (X, W_Q, W_K)), W_V=W_V.float(), method="low_rank")
-    torch.testing.assert_close(single.double(), wanted, atol=3e-4, rtol=0)
+    torch.testing.assert_close(single, wanted, atol=3e-4, rtol=0)
 
 
-def test_auto_takes_the_smallest_determinant_and_nan_is_not_hidden():
-    assert cheapest_exact_method(tokens=512, rank=64, dimension=384) == "low_rank"
-    assert cheapest_exact_method(tokens=16, rank=64, dimension=384) == "dual"
-    assert cheapest_exact_method(tokens=512, rank=384, dimension=64) == "dense"
-    X, W_Q, W_K = _operands(0, (4, 3), (2, 3), (2, 3))
-    X[1, 0] = torch.nan
-    assert torch.isnan(log_barrier(X, W_Q, W_K, method="low_rank")[1:]).any()
+def test_nan_is_not_hidden():
+    X, W_Q, W_K = layer()
+    X[0, 1, 0] = torch.nan
+    assert torch.isnan(log_barrier(X, W_Q, W_K)[0, 1:]).any()
 
 
-def _small_operands(heads: tuple[int, ...], size: float) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(7)
+def small_layer(heads: tuple[int, ...], size: float) -> list[torch.Tensor]:
     shapes = ((3, 12, 6), (*heads, 3, 6), (*heads, 3, 6), (*heads, 6, 6))
-    return [
-        f * torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for f, shape in zip((1, size, size, 0.5), shapes, strict=True)
-    ]
+    factors = (1, size, size, 0.5)
+    return [f * W for f, W in zip(factors, draw(7, *shapes, size=1.0), strict=True)]
 
 
 @pytest.mark.parametrize("heads", [(), (2,)])
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 7])
 def test_series_error_is_within_its_bound(heads, order):
-    X, W_Q, W_K, W_V = _small_operands(heads, 0.12)
+    X, W_Q, W_K, W_V = small_layer(heads, 0.12)
     estimate = series_log_barrier(X, W_Q, W_K, W_V=W_V, order=order)
-    error = (estimate.beta - log_barrier(X, W_Q, W_K, W_V=W_V, method="dense")).abs()
+    error = (estimate.beta - log_barrier(X, W_Q, W_K, W_V=W_V)).abs()
     assert torch.isfinite(estimate.remainder).all()
     assert (error <= estimate.remainder + 1e-12).all()
     assert error.max() > 1e-3 * estimate.remainder.max()  # and the bound is not empty talk
@@ -191,32 +249,24 @@ def test_series_error_is_within_its_bound(heads, order):
 
 
 def test_bound_is_infinite_where_the_series_may_diverge():
-    X, W_Q, W_K, _ = _small_operands((), 0.6)
+    X, W_Q, W_K, _ = small_layer((), 0.6)
     estimate = series_log_barrier(X, W_Q, W_K)
-    remainder = estimate.remainder
     error = (estimate.beta - log_barrier(X, W_Q, W_K)).abs()
     assert error.max() > 1.0
-    assert torch.isinf(remainder[error > 1.0]).all()
-    assert (remainder[:, :2] == 0).all()  # no past, then a past of one token: A = 0
+    assert torch.isinf(estimate.remainder[error > 1.0]).all()
+    assert (estimate.remainder[:, :2] == 0).all()  # no past, then a past of one token: A = 0
 
 
 @pytest.mark.parametrize("heads", [(), (2,)])
-def test_stochastic_estimate_is_unbiased_within_its_standard_error(heads):
-    X, W_Q, W_K, W_V = _small_operands(heads, 0.2)
+def test_stochastic_estimate_is_unbiased_within_its_standard_error_and_differentiable(heads):
+    X, W_Q, W_K, W_V = small_layer(heads, 0.2)
+    W_Q.requires_grad_()
     series = series_log_barrier(X, W_Q, W_K, W_V=W_V, order=5)
-    seeded = {"probes": 400, "generator": torch.Generator().manual_seed(0)}
+    seeded = {"probes": 2000, "generator": torch.Generator().manual_seed(1)}
     estimate = stochastic_log_barrier(X, W_Q, W_K, W_V=W_V, order=5, **seeded)
-    z = (estimate.beta - series.beta)[:, 2:] / estimate.standard_error[:, 2:]
+    z = ((estimate.beta - series.beta)[:, 2:] / estimate.standard_error[:, 2:]).detach()
     assert 0.5 < z.std() < 1.6
     assert z.abs().max() < 5
     torch.testing.assert_close(estimate.remainder, series.remainder)
-
-
-def test_stochastic_estimate_is_differentiable():
-    X, W_Q, W_K, _ = _small_operands((), 0.2)
-    gradients, seeded = [], {"probes": 2000, "generator": torch.Generator().manual_seed(1)}
-    for method, options in (("series", {}), ("stochastic", seeded)):
-        W = W_Q.clone().requires_grad_()
-        log_barrier(X, W, W_K, method=method, order=5, **options).mean().backward()
-        gradients.append(W.grad)
-    torch.testing.assert_close(*gradients, atol=1e-3, rtol=0.02)
+    slopes = [torch.autograd.grad(one.beta.mean(), W_Q)[0] for one in (series, estimate)]
+    torch.testing.assert_close(*slopes, atol=1e-3, rtol=0.02)

@@ -6,27 +6,17 @@ import torch
 
 from papers.margins import attention_jacobian_blocks, depth
 from papers.margins.depth import joint_terms
+from papers.margins.heads import residuals
 from papers.margins.prior import log_density
 
 T, D, LAYERS = 4, 3, 2
 
 
-@pytest.fixture
-def stack():
+@pytest.mark.parametrize("implicit", [False, True])
+def test_a_layer_adds_volume_only_if_it_queries_its_own_output(implicit):
     generator = torch.Generator().manual_seed(0)
     X = torch.randn(LAYERS + 1, T, D, generator=generator, dtype=torch.float64)
     prior = tuple(0.7 * torch.randn(2, D, D, generator=generator, dtype=torch.float64))
-    return X, prior, generator
-
-
-def volume_of_the_prior(X, prior):
-    blocks = attention_jacobian_blocks(X[0].numpy(), *(W.numpy() for W in prior))
-    return np.linalg.slogdet(blocks).logabsdet.sum()
-
-
-@pytest.mark.parametrize("implicit", [False, True])
-def test_a_layer_adds_volume_only_if_it_queries_its_own_output(stack, implicit):
-    X, prior, generator = stack
     blocks = [depth.Block.random(D, generator, implicit=own) for own in (False, implicit)]
     full, size = depth.stack_jacobian(X, prior, blocks), T * D
     by_level = full.reshape(LAYERS + 1, size, LAYERS + 1, size)
@@ -36,21 +26,16 @@ def test_a_layer_adds_volume_only_if_it_queries_its_own_output(stack, implicit):
     blocks_of_its_own = depth.implicit_blocks(X[1], X[2], blocks[1]) if implicit else torch.eye(D)
     extra = torch.linalg.slogdet(blocks_of_its_own).logabsdet.sum().item()
     assert (abs(extra) > 1e-2) == implicit
-    total = torch.linalg.slogdet(full).logabsdet.item()
-    assert total == pytest.approx(volume_of_the_prior(X, prior) + extra, abs=1e-10)
-
-
-def test_factors_multiply_to_the_change_of_variables(stack):
-    X, prior, generator = stack
+    of_the_prior = attention_jacobian_blocks(X[0].numpy(), *(W.numpy() for W in prior))
+    volume = torch.linalg.slogdet(full).logabsdet.item()
+    wanted = np.linalg.slogdet(of_the_prior).logabsdet.sum() + extra
+    assert volume == pytest.approx(wanted, abs=1e-10)
+    # and the factors of the stack's law multiply to the change of variables
     noise = torch.distributions.Normal(X.new_zeros(()), X.new_tensor(0.7))
-    for implicit in (False, True):
-        blocks = [depth.Block.random(D, generator, implicit=own) for own in (False, implicit)]
-        residuals = depth.stack_residuals(X, prior, blocks)
-        volume = torch.linalg.slogdet(depth.stack_jacobian(X, prior, blocks)).logabsdet
-        whole = noise.log_prob(residuals).sum() + volume
-        factors = depth.stack_log_densities(X, prior, blocks, s=0.7)
-        assert factors.shape == (LAYERS + 1, T)
-        assert factors.sum().item() == pytest.approx(whole.item(), abs=1e-10)
+    whole = noise.log_prob(depth.stack_residuals(X, prior, blocks)).sum().item() + volume
+    factors = depth.stack_log_densities(X, prior, blocks, s=0.7)
+    assert factors.shape == (LAYERS + 1, T)
+    assert factors.sum().item() == pytest.approx(whole, abs=1e-10)
 
 
 def test_a_factor_is_a_law_unless_its_map_folds():
@@ -72,14 +57,11 @@ def test_a_factor_is_a_law_unless_its_map_folds():
 def joint_log_density(X, tokens, U, W_Q, W_K, s):
     """log p(w, x) from library distributions and the determinant of the whole Jacobian."""
 
-    def residuals(Z):
-        return depth.prior_residuals(Z, W_Q, W_K)
-
-    J = torch.autograd.functional.jacobian(residuals, X, create_graph=True)
+    J = torch.autograd.functional.jacobian(lambda Z: residuals(Z, W_Q, W_K), X, create_graph=True)
     words = torch.distributions.Categorical(logits=X @ U.T).log_prob(tokens).sum()
     noise = torch.distributions.Normal(X.new_zeros(()), X.new_tensor(s))
     volume = torch.linalg.slogdet(J.reshape(X.numel(), X.numel())).logabsdet
-    return words + noise.log_prob(residuals(X)).sum() + volume
+    return words + noise.log_prob(residuals(X, W_Q, W_K)).sum() + volume
 
 
 @pytest.mark.parametrize(("T", "d", "classes"), [(1, 1, 1), (2, 3, 5), (6, 2, 3)])

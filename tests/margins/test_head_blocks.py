@@ -94,14 +94,3 @@ def test_a_fold_is_an_odd_number_of_real_eigenvalues_above_one():
     assert not of(2.0, 3.0)["folded"]
     for rounding in (-1e-15, 0.0, 1e-15):  # of opposite couplings it does not choose the sign
         assert of(-2.0, 2.0 + rounding, 0.5)["coupling"] == pytest.approx(2.0)
-
-
-def test_positions_types_and_shapes_that_do_not_fit_are_refused():
-    heads, x = _case(3, False, True)
-    y, n, s = _norm(x, heads)
-    with pytest.raises(ValueError, match="from 0 to 8"):
-        head_blocks(heads, y, n, s, torch.tensor([9]))
-    with pytest.raises(ValueError, match=r"bfloat16.*float64"):
-        head_blocks(heads, y.bfloat16(), n, s, torch.tensor([0]))
-    with pytest.raises(ValueError, match="do not fit"):
-        HeadWeights(heads.W_Q, heads.W_K[:, :2], heads.W_V, heads.W_O, heads.gamma, False, None)

@@ -6,31 +6,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papers.margins import (
-    attention_jacobian_blocks,
-    eigenvalue_margin,
-    singular_value_margin,
-    spectral,
-    spectral_radius_margin,
-)
+from papers.margins import attention_jacobian_blocks, residual_map, spectral
 from papers.margins import jacobian as J
 
 
-def _residual_by_torch(X: torch.Tensor, W_Q, W_K, W_V, causal: str) -> torch.Tensor:
+def residual_by_torch(X, W_Q, W_K, W_V, causal):
     """The layer as anybody would write it, position by position."""
     W_Q, W_K, W_V = (torch.as_tensor(W) for W in (W_Q, W_K, W_V))
     rows = []
-    for i in range(len(X)):
+    for i, x in enumerate(X):
         context = X[: i if causal == "strict" else i + 1]
-        if len(context) == 0:
-            rows.append(X[i])
-            continue
-        a = torch.softmax((context @ W_K.T) @ (W_Q @ X[i]), dim=0)
-        rows.append(X[i] - W_V @ (a @ context))
+        a = torch.softmax((context @ W_K.T) @ (W_Q @ x), dim=0)
+        rows.append(x - W_V @ (a @ context))
     return torch.stack(rows)
 
 
-def _problem(seed: int, T: int, d: int, r: int):
+def draw(seed, T, d, r):
     rng = np.random.default_rng(seed)
     return tuple(rng.standard_normal(shape) for shape in ((T, d), (r, d), (r, d), (d, d)))
 
@@ -38,29 +29,26 @@ def _problem(seed: int, T: int, d: int, r: int):
 @pytest.mark.parametrize("causal", ["strict", "inclusive"])
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**31), T=st.integers(1, 6), d=st.integers(1, 4), r=st.integers(1, 3))
-def test_whole_jacobian_is_that_of_autograd(causal, seed, T, d, r):
-    X, W_Q, W_K, W_V = _problem(seed, T, d, r)
-    wanted = torch.autograd.functional.jacobian(
-        lambda Z: _residual_by_torch(Z, W_Q, W_K, W_V, causal), torch.as_tensor(X)
-    ).numpy()
-    full = J.residual_jacobian(X, W_Q, W_K, W_V, causal=causal)
-    scale = max(1.0, np.abs(wanted).max())
-    assert np.abs(full - wanted).max() <= 1e-10 * scale
-    # so the determinant is the product of those of the blocks below
-    assert (full.transpose(0, 2, 1, 3)[np.triu(np.ones((T, T), bool), 1)] == 0).all()
-    blocks = J.attention_jacobian_blocks(X, W_Q, W_K, W_V, causal=causal)
-    assert np.abs(blocks - np.einsum("icie->ice", wanted)).max() <= 1e-10 * scale
-    residual = _residual_by_torch(torch.as_tensor(X), W_Q, W_K, W_V, causal)
-    found = J.residual_map(X, W_Q, W_K, W_V, causal=causal)
-    np.testing.assert_allclose(found, residual, atol=1e-12)
+def test_residuals_and_blocks_are_those_of_autograd(causal, seed, T, d, r):
+    X, W_Q, W_K, W_V = draw(seed, T, d, r)
+
+    def by_torch(Z):
+        return residual_by_torch(Z, W_Q, W_K, W_V, causal)
+
+    whole = torch.autograd.functional.jacobian(by_torch, torch.as_tensor(X)).numpy()
+    blocks = attention_jacobian_blocks(X, W_Q, W_K, W_V, causal=causal)
+    wanted = np.einsum("icie->ice", whole)
+    assert np.abs(blocks - wanted).max() <= 1e-10 * max(1.0, np.abs(whole).max())
+    found = residual_map(X, W_Q, W_K, W_V, causal=causal)
+    np.testing.assert_allclose(found, by_torch(torch.as_tensor(X)), atol=1e-12)
 
 
 def test_printed_appendix_lacks_exactly_the_key_term():
-    X, W_Q, W_K, W_V = _problem(3, 5, 3, 2)
+    X, W_Q, W_K, W_V = draw(3, 5, 3, 2)
     a, mean, _ = J.attend(X, W_Q, W_K, causal="inclusive")
     outer = np.einsum("ic,ie->ice", X - mean, X @ (W_K.T @ W_Q).T)
     key_term = np.diag(a)[:, None, None] * (W_V @ outer)
-    right = J.attention_jacobian_blocks(X, W_Q, W_K, W_V, causal="inclusive")
+    right = attention_jacobian_blocks(X, W_Q, W_K, W_V, causal="inclusive")
     gap = J.appendix_a_blocks(X, W_Q, W_K, W_V) - right
     np.testing.assert_allclose(gap, key_term, atol=1e-12)
     assert np.abs(gap[1:]).max() > 1e-2
@@ -76,27 +64,31 @@ def test_softmax_jacobian_and_covariance_on_a_case_done_by_hand():
 
 
 def test_huge_logits_do_not_overflow():
-    X, W_Q, W_K, _ = _problem(1, 5, 3, 2)
-    blocks = J.attention_jacobian_blocks(1e4 * X, W_Q, W_K)
-    assert np.isfinite(blocks).all()
+    X, W_Q, W_K, _ = draw(1, 5, 3, 2)
+    assert np.isfinite(attention_jacobian_blocks(1e4 * X, W_Q, W_K)).all()
 
 
-@pytest.mark.parametrize("c", [-3.0, -1.0, 0.5, 2.0])
-def test_on_the_line_they_are_functions_of_c_var(c):
-    X = np.array([[-1.0], [1.0], [0.0]])  # position 3 sees -1 and 1 with equal weights: Var = 1
-    block = attention_jacobian_blocks(X, np.array([[c]]), np.array([[1.0]]))[2:]
-    assert spectral_radius_margin(block)[0] == pytest.approx(1 - abs(c))
-    assert eigenvalue_margin(block)[0] == pytest.approx(1 - c)
-    assert singular_value_margin(block)[0] == pytest.approx(abs(1 - c))
+def on_the_line(c):
+    """Position 3 sees -1 and 1 with equal weights: Var = 1."""
+    X = np.array([[-1.0], [1.0], [0.0]])
+    return attention_jacobian_blocks(X, np.array([[c]]), np.eye(1))[2]
 
 
-def test_rotation_exhausts_the_spectral_radius_and_harms_nothing():
-    """A = 2 * quarter turn: rho = 2, det(I - A) = 5: Lemma B.4 is not necessary."""
-    block = np.eye(2) - 2.0 * np.array([[0.0, -1.0], [1.0, 0.0]])
-    assert np.linalg.det(block) == pytest.approx(5.0)
-    assert spectral_radius_margin(block) == pytest.approx(-1.0)
-    assert eigenvalue_margin(block) == np.inf
-    assert singular_value_margin(block) == pytest.approx(np.sqrt(5.0))
+QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("block", "radius", "eigenvalue", "singular"),
+    [
+        *((on_the_line(c), 1 - abs(c), 1 - c, abs(1 - c)) for c in (-3.0, -1.0, 0.5, 2.0)),
+        # rho = 2 and det = 5: Lemma B.4 is not necessary
+        (np.eye(2) - 2.0 * QUARTER_TURN, -1.0, np.inf, np.sqrt(5.0)),
+    ],
+)
+def test_margins_on_the_line_and_of_a_rotation(block, radius, eigenvalue, singular):
+    assert spectral.spectral_radius_margin(block) == pytest.approx(radius)
+    assert spectral.eigenvalue_margin(block) == pytest.approx(eigenvalue)
+    assert spectral.singular_value_margin(block) == pytest.approx(singular)
 
 
 def test_conditions_are_judged_by_the_determinant():

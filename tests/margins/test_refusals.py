@@ -1,5 +1,7 @@
 """Bad input of every function of this chapter gets one sentence that names it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from papers.margins import (
     constrained,
     controls,
     depth,
+    head_blocks,
     infimum,
     intervals,
     log_barrier,
@@ -39,6 +42,16 @@ def blocks(X=ZEROS, W_K=ZEROS, **options):
     return attention_jacobian_blocks(X, ZEROS, W_K, **options)
 
 
+HEADS = head_blocks.HeadWeights(
+    *torch.ones(3, 1, 2, 3), torch.ones(1, 3, 2), torch.ones(3), True, None
+)
+
+
+def real_blocks(position=0, dtype=torch.float64):
+    y = torch.ones(4, 3, dtype=dtype)
+    return head_blocks.head_blocks(HEADS, y, y, y[:, 0], torch.tensor([position]))
+
+
 def prior(**readings):
     return EmbeddingPrior(PriorConfig(d_model=6, **{"rank": 3} | readings), seed=2)
 
@@ -56,7 +69,6 @@ def prior(**readings):
         (lambda: barrier(torch.zeros(0, 3)), "T >= 1"),
         (lambda: barrier(W_Q=torch.zeros(2, 4), W_K=torch.zeros(2, 4)), "d = 3"),
         (lambda: barrier(W_K=torch.zeros(1, 3)), "d = 3"),
-        (lambda: barrier(method="magic"), "unknown method"),
         (lambda: barrier(W_V=torch.zeros(2, 3)), "W_V"),
         (lambda: barrier(positions=torch.zeros(2)), "integer"),
         (lambda: barrier(positions=torch.ones(4, dtype=torch.bool)), "integer"),
@@ -65,7 +77,6 @@ def prior(**readings):
         (lambda: barrier(positions=torch.zeros(0, dtype=torch.long)), "at least one row"),
         (lambda: barrier(W_Q=torch.zeros(0, 3), W_K=torch.zeros(0, 3)), "no direction"),
         (lambda: barrier(W_Q=torch.zeros(0, 2, 3), W_K=torch.zeros(0, 2, 3)), "no head"),
-        (lambda: barrier(method="series", order=-1), "order"),
         (lambda: stochastic_log_barrier(*OPERANDS, order=2), "at least 3"),
         (lambda: series_log_barrier(*OPERANDS, order=0), "at least 1"),
         (lambda: prior(coupling="any"), "choose one of free, positive, held, negative"),
@@ -82,6 +93,9 @@ def prior(**readings):
         (lambda: process.token_law(TOKENS, 2, "sideways"), "one of causal"),
         (lambda: process.latent_token_law(4, 1.0, 1.0, 1.0), "lengths 2 and 3"),
         (lambda: constrained.barrier_path(np.zeros(2), LINE[:2, 0], 9.0, 0.5, [1]), "start inside"),
+        (lambda: real_blocks(4), "from 0 to 3"),
+        (lambda: real_blocks(dtype=torch.bfloat16), r"bfloat16.*float64"),
+        (lambda: replace(HEADS, W_K=HEADS.W_K[:, :1]), "do not fit"),
         (lambda: infimum.unseen_direction(LINE, 4), "take a later position"),
         (lambda: population.density_association(LINE[:3], -1.0, 1.0), "3 sequences are inside"),
         (lambda: intervals.draw_subsamples(15, 1, 16, seed=0), "a subsample of 16 windows"),

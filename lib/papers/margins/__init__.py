@@ -16,7 +16,6 @@ from papers.margins.jacobian import (
     appendix_a_blocks,
     attend,
     attention_jacobian_blocks,
-    residual_jacobian,
     residual_map,
 )
 from papers.margins.prior import log_density, sample_sequence
@@ -38,7 +37,6 @@ __all__ = [
     "attention_jacobian_blocks",
     "eigenvalue_margin",
     "log_density",
-    "residual_jacobian",
     "residual_map",
     "sample_sequence",
     "singular_value_margin",

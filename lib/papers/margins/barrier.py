@@ -6,40 +6,39 @@ covariance S_i = sum_j a_ij (x_j - xbar_i)(x_j - xbar_i)^T the barrier score of 
 
     beta_i = -log |det J_i|,    J_i = I - S_i M,    M = W_K^T W_Q                    (Theorem 1)
 
-and with H heads, head h carrying the value map W_V^h, J_i = I - sum_h W_V^h S_i^h M_h.  Three exact
-routes:
+and with H heads, head h carrying the value map W_V^h, J_i = I - sum_h W_V^h S_i^h M_h.  Sylvester's
+identity det(I_d - A C) = det(I_Hr - C A) gives det J_i = det(I - B_i) with r x r blocks
 
-* ``dense``: the d x d determinant as written: O(T^2 d^2 + T d^3) per sequence;
-* ``low_rank``: det(I_d - A B) = det(I_Hr - B A) (Sylvester), where block (g, h) of B A is
-  W_Q^g W_V^h S_i^h W_K^h^T = sum_j a_ij (W_Q^g W_V^h x_j)(W_K^h x_j)^T - (mean)(mean)^T, so that
-  one product of the weights with the T outer products serves all positions, and no d x d matrix is
-  formed: O((Hr)^2 T^2 + T (Hr)^3);
-* ``dual``: the same identity with the tokens of the past as inner dimension, HT x HT, for sequences
-  shorter than r.
+    [B_i]_gh = W_Q^g W_V^h S_i^h W_K^h^T
+             = sum_j a_ij (W_Q^g W_V^h x_j)(W_K^h x_j)^T - (mean)(mean)^T:
 
-Two estimates with their errors are in :mod:`papers.margins.barrier_estimates`.  The boundary is
-treated as :mod:`papers.margins.determinant` says.  Everything is computed in float32 or float64,
-inside autocast too; gradients as well if, as torch asks, ``backward`` is called outside.  A
-covariance has a rounding error of about eps |p_j| |k_j|, which a float32 barrier feels once queries
-and keys are longer than some hundreds.
+one product of the T x T weights with T outer products serves all positions, and no d x d matrix is
+formed: O((Hr)^2 T^2 + T (Hr)^3).
 
-Shapes: X (..., T, d); W_Q, W_K (r, d) or (H, r, d); W_V (d, d) or (H, d, d); beta (..., T).  N:
-flattened batch.
+:mod:`papers.margins.determinant` says what happens at the boundary.  Everything is computed in
+float32 or float64, inside autocast too (call ``backward`` outside).  A covariance has a rounding
+error of about eps |p_j| |k_j|, which a float32 barrier feels once queries and keys are longer than
+some hundreds.
+
+Shapes: X (..., T, d); W_Q, W_K (r, d) or (H, r, d); W_V (d, d) or (H, d, d); beta (..., T).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from papers.margins.barrier_estimates import series_log_barrier, stochastic_log_barrier
 from papers.margins.determinant import signed_logdet
 from papers.margins.heads import AttentionHeads, prepare_heads
-from papers.margins.sylvester import sylvester_matrices
 
-EXACT_METHODS = ("dense", "low_rank", "dual")
+# Rows of attention weights handled at once: later columns are masked for all of them, so that about
+# half the products are never computed, and the block's temporaries stay small.
+_BLOCK = 128
 
 
 class SignedBarrier(NamedTuple):
@@ -50,91 +49,16 @@ class SignedBarrier(NamedTuple):
     replaced: Tensor
 
 
-def _dense_matrices(heads: AttentionHeads) -> Tensor:
-    """sum_h W_V^h S_i^h M_h: (N, P, d, d), by the definition, for reference."""
-    H, _, d = heads.Q.shape
-    V = (
-        heads.V
-        if heads.V is not None
-        else torch.eye(d, dtype=heads.X.dtype, device=heads.X.device).expand(H, d, d) / H
-    )
-    a = heads.weights()
-    mean = a @ heads.X.unsqueeze(1)  # (N, H, P, d)
-    S = torch.einsum("nhpt,ntc,nte->nhpce", a, heads.X, heads.X) - mean.unsqueeze(
-        -1
-    ) * mean.unsqueeze(-2)
-    return (V[:, None] @ S @ (heads.K.mT @ heads.Q)[:, None]).sum(1)
-
-
-def _dual_matrices(heads: AttentionHeads) -> Tensor:
-    """D_i with blocks A_g C_g X M_g W_V^h X^T C_h^T (A = diag a, C = I - 1 a^T): (N, P, HT, HT)."""
-    a = heads.weights()  # (N, H, P, T)
-    H, _, T = a.shape[1:]
-    G = heads.gram()
-    left = torch.einsum("ngps,nghst->nghpt", a, G)
-    right = torch.einsum("nghst,nhpt->nghps", G, a)
-    both = torch.einsum("nghpt,nhpt->nghp", left, a)
-    # (N, g, h, P, s, t)
-    D = G.unsqueeze(3) - left.unsqueeze(-2) - right.unsqueeze(-1) + both[..., None, None]
-    D = a.unsqueeze(2).unsqueeze(-1) * D
-    return D.permute(0, 3, 1, 4, 2, 5).reshape(a.shape[0], a.shape[2], H * T, H * T)
-
-
-def cheapest_exact_method(tokens: int, rank: int, dimension: int) -> str:
-    """The exact method with the smallest determinant; ``rank`` is H r, of all heads."""
-    return min(
-        (("low_rank", rank), ("dense", dimension), ("dual", tokens)), key=lambda choice: choice[1]
-    )[0]
-
-
-def signed_log_barrier(
-    X: Tensor,
-    W_Q: Tensor,
-    W_K: Tensor,
-    *,
-    W_V: Tensor | None = None,
-    method: str = "auto",
-    positions: Tensor | None = None,
-) -> SignedBarrier:
-    """Compute beta_i with the sign of det J_i and the number of pivots replaced: what a training
-    run should report.
-
-    Parameters are those of :func:`log_barrier`, exact methods only.  ``sign == -1`` says that
-    position i lies beyond the boundary, where the map is orientation-reversing; ``replaced > 0``
-    that J_i is singular to working precision, so that beta_i is a cap (about 16 nats in float32, 36
-    in float64, for one vanishing pivot).
-    """
-    heads = prepare_heads(X, W_Q, W_K, W_V, positions)
-    H, r, d = heads.Q.shape
-    if method == "auto":
-        method = cheapest_exact_method(X.shape[-2], H * r, d)
-    if method not in EXACT_METHODS:
-        raise ValueError(
-            f"method {method!r} is not exact: choose one of {', '.join(EXACT_METHODS)} or auto."
-        )
-    matrices = {"dense": _dense_matrices, "low_rank": sylvester_matrices, "dual": _dual_matrices}[
-        method
-    ]
-    with torch.autocast(device_type=X.device.type, enabled=False):
-        A = matrices(heads)
-        identity = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-        logabsdet, sign, replaced = signed_logdet(identity - A)
-    return SignedBarrier(*map(heads.restore, (-logabsdet, sign, replaced)))
-
-
 def log_barrier(
     X: Tensor,
     W_Q: Tensor,
     W_K: Tensor,
     *,
     W_V: Tensor | None = None,
-    method: str = "auto",
     positions: Tensor | None = None,
-    order: int | None = None,
-    probes: int = 8,
-    generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Compute the barrier score beta_i = -log |det(I - S_i W_K^T W_Q)| of every position.
+    """Compute the barrier score beta_i = -log |det(I - S_i W_K^T W_Q)| of every position, in nats
+    (Theorem 1 and eq. 24 of the source).
 
     Parameters
     ----------
@@ -148,42 +72,114 @@ def log_barrier(
     W_V
         Value matrix (d, d) or (H, d, d), out-projection included.  None: values are the embeddings,
         averaged over heads.
-    method
-        ``dense``, ``low_rank``, ``dual`` (exact, see the module); ``auto``, the exact one with the
-        smallest matrices; ``series``, ``stochastic`` (estimates, whose errors
-        :mod:`papers.margins.barrier_estimates` gives).
     positions
         1-D indices from 0 of the positions wanted; a random subset gives an unbiased estimate of
         the mean over all positions.
-    order, probes, generator
-        Terms of the series (default 2; 6 for ``stochastic``), random probes and their generator.
 
     Returns
     -------
     Tensor
-        (..., T), or (..., len(positions)), in nats, float32 or float64.  Position 1 has no past:
-        beta_1 = 0.
+        (..., T), or (..., len(positions)), float32 or float64.  Position 1 has no past: beta_1 = 0.
+        Differentiable as often as asked in all operands, under ``torch.func.vmap`` as well.  A NaN
+        in X gives NaN, never a number.
 
     Raises
     ------
     ValueError
-        Shapes that do not fit, or an unknown method.
-
-    Notes
-    -----
-    Theorem 1 and eq. (24) of the source; differentiable as often as asked in X, W_Q, W_K, W_V,
-    under ``torch.func.vmap`` as well.  A NaN in X gives NaN, never a number.
+        Shapes that do not fit.
     """
-    if method == "series":
-        return series_log_barrier(X, W_Q, W_K, W_V=W_V, order=order or 2, positions=positions).beta
-    if method == "stochastic":
-        settings = {"order": order or 6, "probes": probes}
-        return stochastic_log_barrier(
-            X, W_Q, W_K, W_V=W_V, generator=generator, positions=positions, **settings
-        ).beta
-    if method not in (*EXACT_METHODS, "auto"):
-        raise ValueError(
-            f"unknown method {method!r}: choose {', '.join(EXACT_METHODS)}, auto, series or "
-            "stochastic."
+    return signed_log_barrier(X, W_Q, W_K, W_V=W_V, positions=positions).beta
+
+
+def signed_log_barrier(
+    X: Tensor,
+    W_Q: Tensor,
+    W_K: Tensor,
+    *,
+    W_V: Tensor | None = None,
+    positions: Tensor | None = None,
+) -> SignedBarrier:
+    """Compute beta_i with the sign of det J_i and the number of replaced pivots, as a training run
+    should report them; parameters are those of :func:`log_barrier`.
+
+    ``sign == -1`` says that position i lies beyond the boundary, where the map reverses
+    orientation; ``replaced > 0`` that J_i is singular to working precision, so that beta_i is a cap
+    (about 16 nats in float32, 36 in float64, for one vanishing pivot).
+    """
+    heads = prepare_heads(X, W_Q, W_K, W_V, positions)
+    with torch.autocast(device_type=X.device.type, enabled=False):
+        B = sylvester_matrices(heads)
+        identity = torch.eye(B.shape[-1], dtype=B.dtype, device=B.device)
+        logabsdet, sign, replaced = signed_logdet(identity - B)
+    return SignedBarrier(*map(heads.restore, (-logabsdet, sign, replaced)))
+
+
+def sylvester_matrices(heads: AttentionHeads) -> Tensor:
+    """B_i = [W_Q^g W_V^h S_i^h W_K^h^T]_{g, h}: (N, P, Hr, Hr), with det J_i = det(I - B_i)."""
+    H, r, d = heads.Q.shape
+    p, k, a = heads.values(heads.Q.reshape(H * r, d)), heads.keys(), heads.weights()
+    # A covariance does not see a common shift: taking it out first keeps E[pk] - E[p]E[k] from
+    # cancelling in float32.
+    p, k = (y - y.mean(dim=-2, keepdim=True).detach() for y in (p, k))
+    rows = range(heads.X.shape[1]) if heads.positions is None else heads.positions.tolist()
+    ends = tuple(max(1, *rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK))
+    B = _CentredMoments.apply(a.flatten(0, 1), p.flatten(0, 1), k.flatten(0, 1), ends)
+    return B.unflatten(0, (-1, H)).permute(0, 2, 3, 1, 4).flatten(-2)
+
+
+class _CentredMoments(torch.autograd.Function):
+    """B_i = sum_j a_ij p_j k_j^T - pbar_i kbar_i^T by matrix products over blocks of rows.
+
+    a (N, P, T), p (N, T, m), k (N, T, r) -> B (N, P, m, r).  The T outer products p_j k_j^T (m r
+    numbers each) are formed again in the backward pass instead of being kept.  ``ends[b]`` is the
+    number of tokens that block b can see.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a: Tensor, p: Tensor, k: Tensor, ends: tuple[int, ...]) -> Tensor:
+        outer = _outer(p, k)
+        B = torch.cat(
+            [a[:, rows, :end] @ outer[:, :end] for rows, end in _blocks(ends, a.shape[1])], dim=1
         )
-    return signed_log_barrier(X, W_Q, W_K, W_V=W_V, method=method, positions=positions).beta
+        B = B.unflatten(-1, (p.shape[-1], k.shape[-1]))
+        return torch.addcmul(B, (a @ p).unsqueeze(-1), (a @ k).unsqueeze(-2), value=-1.0)
+
+    @staticmethod
+    def setup_context(
+        ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, tuple[int, ...]], output: Tensor
+    ) -> None:
+        ctx.save_for_backward(*inputs[:3])
+        ctx.ends = inputs[3]
+
+    @staticmethod
+    def backward(ctx: Any, G: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:  # G: (N, P, m, r)
+        # Written in differentiable operations only: a second derivative goes through a, p and k
+        # here, not through G alone.
+        a, p, k = ctx.saved_tensors
+        outer, flat, T = _outer(p, k), G.flatten(-2), p.shape[1]
+        blocks = list(_blocks(ctx.ends, a.shape[1]))
+        grad_a = torch.cat(
+            [pad(flat[:, rows] @ outer[:, :end].mT, (0, T - end)) for rows, end in blocks], dim=1
+        )
+        parts = [
+            pad(a[:, rows, :end].mT @ flat[:, rows], (0, 0, 0, T - end)) for rows, end in blocks
+        ]
+        W = reduce(torch.add, parts).unflatten(-1, (p.shape[-1], k.shape[-1]))  # sum_i a_ij G_i
+        G_k = (G @ (a @ k).unsqueeze(-1)).squeeze(-1)  # G_i kbar_i: (N, P, m)
+        G_p = (G.mT @ (a @ p).unsqueeze(-1)).squeeze(-1)  # G_i^T pbar_i: (N, P, r)
+        grad_a = grad_a - G_k @ p.mT - G_p @ k.mT
+        grad_p = (W @ k.unsqueeze(-1)).squeeze(-1) - a.mT @ G_k
+        grad_k = (W.mT @ p.unsqueeze(-1)).squeeze(-1) - a.mT @ G_p
+        return grad_a, grad_p, grad_k, None
+
+
+def _outer(p: Tensor, k: Tensor) -> Tensor:
+    """p_j k_j^T, flattened: (N, T, m r)."""
+    return (p.unsqueeze(-1) * k.unsqueeze(-2)).flatten(-2)
+
+
+def _blocks(ends: tuple[int, ...], rows: int) -> Iterator[tuple[slice, int]]:
+    for number, end in enumerate(ends):
+        yield slice(number * _BLOCK, min((number + 1) * _BLOCK, rows)), end

@@ -13,7 +13,7 @@ With A_i = sum_h W_V^h S_i^h M_h and spectral radius rho(A_i) < 1,
 Truncation error.  In the basis of the tokens A_i has the non-zero eigenvalues of N = P^(1/2) G
 P^(1/2), so |tr(A_i^k)| <= phi^k for k >= 2, phi = Frobenius norm of N, and for phi < 1 the
 neglected terms are at most phi^(order+1) / ((order+1)(1 - phi)).  For phi >= 1 no error is
-guaranteed (inf) and for rho >= 1 the series diverges: use an exact method there.  The stochastic
+guaranteed (inf), and for rho >= 1 the series diverges: use the determinant there.  The stochastic
 estimate adds a standard error over its probes, itself an estimate: with few probes it understates
 rare large deviations.
 """
@@ -25,8 +25,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from papers.margins.barrier import sylvester_matrices
 from papers.margins.heads import AttentionHeads, prepare_heads
-from papers.margins.sylvester import sylvester_matrices
 
 
 class BarrierEstimate(NamedTuple):
@@ -58,12 +58,10 @@ def series_log_barrier(
         traces, phi = _first_traces(heads)
         if order > 2:
             traces = _power_traces(sylvester_matrices(heads), order)
-        beta = sum(
-            (trace / (k + 1) for k, trace in enumerate(traces[:order])), torch.zeros_like(traces[0])
-        )
-    return BarrierEstimate(
-        *map(heads.restore, (beta, _remainder(phi, order), torch.zeros_like(beta)))
-    )
+        terms = [trace / (k + 1) for k, trace in enumerate(traces[:order])]
+        beta = torch.stack(terms).sum(0)
+    found = beta, _remainder(phi, order), torch.zeros_like(beta)
+    return BarrierEstimate(*map(heads.restore, found))
 
 
 def stochastic_log_barrier(
@@ -77,12 +75,9 @@ def stochastic_log_barrier(
     generator: torch.Generator | None = None,
     positions: Tensor | None = None,
 ) -> BarrierEstimate:
-    """Estimate terms 3..order of the series with random signs, terms 1 and 2 being exact.
-
-    Cost O(order * probes * T^2 * H r) instead of O(T^2 (Hr)^2 + T (Hr)^3): worth it for large Hr.
-    Unbiased for the truncated series; ``standard_error`` is that of the mean over ``probes`` >= 2.
-    ValueError: ``order`` < 3 (the series is exact there), ``probes`` < 2, or shapes that do not
-    fit.
+    """Estimate terms 3..order of the series with random signs: unbiased for the truncated series,
+    in O(order * probes * T^2 * H r) instead of O(T^2 (Hr)^2 + T (Hr)^3). ValueError: ``order`` < 3
+    (the series is exact there), ``probes`` < 2, or shapes that do not fit.
     """
     if order < 3 or probes < 2:
         raise ValueError(
@@ -94,14 +89,8 @@ def stochastic_log_barrier(
         traces, phi = _first_traces(heads)
         a, p, k = heads.weights(), heads.values(heads.Q.flatten(0, 1)), heads.keys()
         shape = (a.shape[0], probes, a.shape[2], p.shape[-1])
-        z = (
-            2.0
-            * torch.randint(
-                2, shape, generator=generator, device=generator.device if generator else a.device
-            )
-            - 1.0
-        )
-        z = z.to(a)
+        where = generator.device if generator else a.device
+        z = (2.0 * torch.randint(2, shape, generator=generator, device=where) - 1.0).to(a)
         y, samples = z, a.new_zeros(shape[:-1])
         for power in range(1, order + 1):
             y = _apply(a, p, k, y)

@@ -16,7 +16,8 @@ Shapes: past (n,), tail (k,), margins and multipliers (k,).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -60,10 +61,7 @@ def barrier_path(
     start: Floats, past: Floats, c: float, level: float, weights: Floats
 ) -> list[Point]:
     """Follow the minimisers of the barrier problem through decreasing ``weights`` t, from a
-    feasible ``start``.
-
-    The multipliers are t / (m_i - level), those of the barrier's stationarity condition.
-    ValueError: ``start`` violates a margin: an interior-point path starts inside.
+    feasible ``start``, with the multipliers t / (m_i - level). ValueError: ``start`` is not inside.
     """
     if np.any(tail_margins(start, past, c) <= level):
         raise ValueError(
@@ -79,8 +77,8 @@ def barrier_path(
 
 
 def constrained_optimum(start: Floats, past: Floats, c: float, level: float) -> Point:
-    """Solve (22) itself by sequential quadratic programming from ``start``: a local optimum, by a
-    route without barrier. ValueError: The solver did not converge.
+    """Solve (22) without a barrier, by sequential quadratic programming from ``start``: a local
+    optimum. ValueError: The solver did not converge.
     """
     constraint = {"type": "ineq", "fun": lambda y: tail_margins(y, past, c) - level}
     solution = minimize(
@@ -93,23 +91,19 @@ def constrained_optimum(start: Floats, past: Floats, c: float, level: float) -> 
     )
     if not solution.success:
         raise ValueError(f"no constrained optimum from {start}: {solution.message}")
-    y = solution.x
-    return Point(
-        y, tail_error(y, past, c), tail_margins(y, past, c), _multipliers(y, past, c, level), 0.0
-    )
+    y, m = solution.x, tail_margins(solution.x, past, c)
+    return Point(y, tail_error(y, past, c), m, _multipliers(y, past, c, level), 0.0)
 
 
 def _multipliers(y: Floats, past: Floats, c: float, level: float) -> Floats:
     """Solve grad error = sum_i lambda_i grad m_i over the active margins, by least squares."""
     active = tail_margins(y, past, c) - level < 1e-6
-    steps = 1e-6 * np.eye(len(y))
-    slope = np.array(
-        [(tail_error(y + h, past, c) - tail_error(y - h, past, c)) / 2e-6 for h in steps]
-    )
-    # (y, m)
-    normals = np.array(
-        [(tail_margins(y + h, past, c) - tail_margins(y - h, past, c)) / 2e-6 for h in steps]
-    )
+
+    def gradient(f: Callable[..., Any]) -> Floats:
+        steps = 1e-6 * np.eye(len(y))
+        return np.array([(f(y + h, past, c) - f(y - h, past, c)) / 2e-6 for h in steps])
+
+    slope, normals = gradient(tail_error), gradient(tail_margins)  # (y,), (y, m)
     multipliers = np.zeros(len(y))
     if active.any():
         multipliers[active] = np.linalg.lstsq(normals[:, active], slope, rcond=None)[0]

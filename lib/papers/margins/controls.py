@@ -1,15 +1,14 @@
 """Controls for a training under the margin penalty: what the embeddings feel of it, and size alone.
 
 Training may be chaotic: a difference in the last digit of a gradient may grow until two runs of one
-seed differ by as much as a small effect would. Whether it does is asked by runs with the same code
-path and random draws, and a penalty that does nothing but that.
+seed differ by as much as a small effect would. Runs with the same code path and random draws, and a
+penalty that does nothing but that, show whether it does.
 
 * `DosedPrior` hands on the penalty's value and the whole gradient of M, but only ``dose`` times the
   gradient of the embeddings: with X0 a detached copy of X, penalty(X0 + dose (X - X0)). One is the
-  treatment, zero a penalty on a detached copy, 1e-6 a placebo: M learns as under treatment, and the
-  embeddings feel a change of rounding size.
-* `SizePull` makes embeddings follow a given path of sizes, (log rms(X) - log path[step])^2, and
-  knows nothing of M: what it gains, a penalty gains by size.
+  treatment, zero a penalty on a detached copy, 1e-6 a placebo.
+* `SizePull` makes embeddings follow a given path of sizes and knows nothing of M: what it gains, a
+  penalty gains by size.
 
 Shapes: X (..., T, d), path and sizes (steps,).
 """
@@ -25,18 +24,8 @@ from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
 
 
 class DosedPrior(nn.Module):
-    """An `EmbeddingPrior` of which the embeddings feel a share; it notes their size at each call.
-
-    Parameters
-    ----------
-    config : PriorConfig
-        Readings of the prior.
-    seed : int
-        Seeds M.
-    dose : float
-        Factor of the embeddings' gradient, from 0 to 1.
-    steps : int
-        Calls for which there is room in ``sizes``.
+    """An `EmbeddingPrior` of which the embeddings feel a share, ``dose`` from 0 to 1; it notes
+    their size (root mean square) at each of up to ``steps`` calls in ``sizes``. ``seed`` seeds M.
     """
 
     sizes: Tensor
@@ -64,12 +53,8 @@ class DosedPrior(nn.Module):
 
 
 class SizePull(nn.Module):
-    """Squared distance of the embeddings' log size from a path's, call by call.
-
-    Parameters
-    ----------
-    path : (steps,) positive numbers
-        Root mean square of the embeddings that each call asks for.
+    """(log rms(X) - log path[call])^2: the distance of the embeddings' size from that of a path
+    (steps,) of positive numbers, one for each call.
     """
 
     path: Tensor
@@ -87,7 +72,7 @@ class SizePull(nn.Module):
         return f"from={self.path[0].item():.6g}, to={self.path[-1].item():.6g}"
 
     def forward(self, X: Tensor) -> Tensor:
-        """(log rms(X) - log path[call])^2."""
+        """The squared distance of logarithms at this call."""
         wanted = self.path[self.calls]
         self.calls += 1
         return (0.5 * X.pow(2).mean().log() - wanted.log()).square()

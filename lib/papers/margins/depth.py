@@ -10,10 +10,8 @@ identities: log |det| is that of stage 0.  A layer whose queries read its own ou
 covariance of the previous layer's normalised tokens.
 
 The law of a stack is the product over layers and positions of the laws of x_i^l given what precedes
-it (eqs. 37 and 38); its logarithm is the sum of Gaussian energies and of those log-determinants
-(eqs. 39 and 78). Above stage 0 a standard layer's factor is a Gaussian. A layer that queries with
-its own output can fold, and its factor then integrates to the expected number of solutions, like
-that of stage 0.
+it (eqs. 37 and 38): Gaussians above stage 0 for standard layers; a layer that queries with its own
+output can fold, and its factor then integrates to the expected number of solutions, as stage 0's.
 
 Shapes: X (L + 1, T, d), one slice per stage; every weight (d, d); residuals like X.  Float64 torch,
 for autograd.
@@ -27,8 +25,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy, gelu, layer_norm
 
 from papers.margins.barrier import log_barrier
+from papers.margins.heads import residuals
 from papers.margins.prior import check_scale
 
 
@@ -54,31 +54,27 @@ class Block:
         return cls(W_Q, W_K, W_V, W_O, W_in, W_out, implicit)
 
 
-def attention_weights(queries: Tensor, keys: Tensor, *, inclusive: bool) -> Tensor:
-    """Softmax over the past of logits q_i.k_j: (T, T); the strict row of position 1 is zero."""
-    seen = torch.ones(len(queries), len(keys), dtype=torch.bool).tril(0 if inclusive else -1)
-    return (
-        torch.softmax((queries @ keys.T).masked_fill(~seen, torch.finfo(queries.dtype).min), dim=-1)
-        * seen
-    )
-
-
-def prior_residuals(X: Tensor, W_Q: Tensor, W_K: Tensor) -> Tensor:
-    """Stage 0: e_i = x_i - sum_{j<i} a_ij x_j, (T, d)."""
-    return X - attention_weights(X @ W_Q.T, X @ W_K.T, inclusive=False) @ X
+def attention_weights(
+    queries: Tensor, normed: Tensor, block: Block, *, causal: bool = True
+) -> Tensor:
+    """Softmax over j of (W_Q x_i).(W_K y_j), for queries x (n, d) and normalised tokens y (k, d);
+    j <= i if causal: (n, k).
+    """
+    logits = (queries @ block.W_Q.T) @ (normed @ block.W_K.T).T
+    if causal:
+        ahead = torch.ones_like(logits, dtype=torch.bool).triu(1)
+        logits = logits.masked_fill(ahead, -torch.inf)
+    return logits.softmax(-1)
 
 
 def block_output(previous: Tensor, current: Tensor, block: Block) -> Tensor:
     """f(x^{l-1}), or f(x^{l-1}; x^l) with queries from ``current`` if implicit: (T, d)."""
-    normed = torch.nn.functional.layer_norm(previous, previous.shape[-1:])
-    queries = current if block.implicit else normed
-    a = attention_weights(queries @ block.W_Q.T, normed @ block.W_K.T, inclusive=True)
+    normed = layer_norm(previous, previous.shape[-1:])
+    a = attention_weights(current if block.implicit else normed, normed, block)
     attended = previous + a @ normed @ (block.W_O @ block.W_V).T
     if block.implicit:  # keep the network out of it, so that Theorem 1 applies as it stands
         return attended
-    hidden = torch.nn.functional.gelu(
-        torch.nn.functional.layer_norm(attended, attended.shape[-1:]) @ block.W_in.T
-    )
+    hidden = gelu(layer_norm(attended, attended.shape[-1:]) @ block.W_in.T)
     return attended + hidden @ block.W_out.T
 
 
@@ -88,7 +84,7 @@ def stack_residuals(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block]
         X[level] - block_output(X[level - 1], X[level], block)
         for level, block in enumerate(blocks, start=1)
     ]
-    return torch.stack([prior_residuals(X[0], *prior), *layers])
+    return torch.stack([residuals(X[0], *prior), *layers])
 
 
 def stack_jacobian(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block]) -> Tensor:
@@ -99,35 +95,29 @@ def stack_jacobian(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block])
 
 def implicit_blocks(previous: Tensor, current: Tensor, block: Block) -> Tensor:
     """Closed form of an implicit layer's diagonal blocks, I - W_O W_V S_i W_K^T W_Q: (T, d, d)."""
-    normed = torch.nn.functional.layer_norm(previous, previous.shape[-1:])
-    a = attention_weights(current @ block.W_Q.T, normed @ block.W_K.T, inclusive=True)
-    centred = normed - (a @ normed).unsqueeze(1)  # (T, T, d)
-    S = torch.einsum("ij,ijc,ije->ice", a, centred, centred)
-    identity = torch.eye(previous.shape[-1], dtype=previous.dtype)
-    return identity - block.W_O @ block.W_V @ S @ block.W_K.T @ block.W_Q
+    normed = layer_norm(previous, previous.shape[-1:])
+    return _implicit_jacobians(attention_weights(current, normed, block), normed, block)
 
 
 def conditional_log_density(
     candidates: Tensor, previous: Tensor, block: Block, *, s: float
 ) -> Tensor:
     """log p(x_i^l | x_1^{l-1}, ..., x_i^{l-1}) at candidates (n, d), a factor of eq. (37): (n,)."""
-    context = previous.expand(len(candidates), *previous.shape)
     if not block.implicit:
-        mean = block_output(previous, previous, block)[-1]
-        return _gaussian(candidates - mean, s)
-    normed = torch.nn.functional.layer_norm(context, previous.shape[-1:])
-    a = torch.softmax(
-        torch.einsum("nd,nkd->nk", candidates @ block.W_Q.T, normed @ block.W_K.T), dim=-1
-    )
-    attended = torch.einsum("nk,nkd->nd", a, normed)
-    centred = normed - attended.unsqueeze(1)
+        return _gaussian(candidates - block_output(previous, previous, block)[-1], s)
+    normed = layer_norm(previous, previous.shape[-1:])
+    a = attention_weights(candidates, normed, block, causal=False)
+    written = a @ normed @ (block.W_O @ block.W_V).T
+    volume = torch.linalg.slogdet(_implicit_jacobians(a, normed, block)).logabsdet
+    return _gaussian(candidates - previous[-1] - written, s) + volume
+
+
+def _implicit_jacobians(a: Tensor, normed: Tensor, block: Block) -> Tensor:
+    """I - W_O W_V S W_K^T W_Q, S the covariance of the tokens under weights a (n, k): (n, d, d)."""
+    centred = normed - (a @ normed).unsqueeze(1)  # (n, k, d)
     S = torch.einsum("nk,nkc,nke->nce", a, centred, centred)
-    values = block.W_O @ block.W_V
-    J = torch.eye(previous.shape[-1], dtype=previous.dtype) - values @ S @ block.W_K.T @ block.W_Q
-    return (
-        _gaussian(candidates - previous[-1] - attended @ values.T, s)
-        + torch.linalg.slogdet(J).logabsdet
-    )
+    identity = torch.eye(normed.shape[-1], dtype=normed.dtype)
+    return identity - block.W_O @ block.W_V @ S @ block.W_K.T @ block.W_Q
 
 
 def stack_log_densities(
@@ -137,17 +127,14 @@ def stack_log_densities(
     stack's variables X (eq. 78). ValueError if the noise scale s is not positive.
     """
     check_scale(s)
-    first = _gaussian(prior_residuals(X[0], *prior), s) - log_barrier(X[0], *prior)
-    above = [
-        torch.cat(
-            [
-                conditional_log_density(X[level, i : i + 1], X[level - 1, : i + 1], block, s=s)
-                for i in range(X.shape[1])
-            ]
-        )
-        for level, block in enumerate(blocks, start=1)
-    ]
-    return torch.stack([first, *above])
+    layers = [_gaussian(residuals(X[0], *prior), s) - log_barrier(X[0], *prior)]
+    for level, block in enumerate(blocks, start=1):
+        factors = [
+            conditional_log_density(X[level, i : i + 1], X[level - 1, : i + 1], block, s=s)
+            for i in range(X.shape[1])
+        ]
+        layers.append(torch.cat(factors))
+    return torch.stack(layers)
 
 
 class JointTerms(NamedTuple):
@@ -166,21 +153,18 @@ class JointTerms(NamedTuple):
 def joint_terms(
     X: Tensor, tokens: Tensor, U: Tensor, W_Q: Tensor, W_K: Tensor, *, s: float
 ) -> JointTerms:
-    """Every summand of the training objective of stage 0, -log p(w | x) p(x) (Sections 4.3 and 5.3,
-    eqs. 26, 27 and 34): a decoder head gives each token w_i the probability softmax(U x_i)_{w_i},
-    and the prior gives the embeddings their density, so that it is
+    """Every summand of the training objective of stage 0, -log p(w | x) p(x) with token
+    probabilities softmax(U x_i) (Sections 4.3 and 5.3, eqs. 26, 27 and 34):
 
-        cross-entropy + sum_i |e_i|^2 / (2 s^2) + sum_i beta_i + T d log(s sqrt(2 pi)),
+        cross-entropy + sum_i |e_i|^2 / (2 s^2) + sum_i beta_i + T d log(s sqrt(2 pi)).
 
-    with e_i = x_i - mu_i(x_i) and beta_i = -log |det J_i|. The prior has two terms that depend on x
-    and on the coupling, an energy and the barrier; the experiments of Section 7.1 train with the
-    barrier alone. X (T, d), tokens (T,), U (C, d), W_Q and W_K (r, d). ValueError if the noise
-    scale s is not positive.
+    The experiments of Section 7.1 leave the energy out. X (T, d), tokens (T,), U (C, d), W_Q and
+    W_K (r, d). ValueError if the noise scale s is not positive.
     """
     check_scale(s)
     return JointTerms(
-        cross_entropy=torch.nn.functional.cross_entropy(X @ U.T, tokens, reduction="sum"),
-        energy=0.5 * (prior_residuals(X, W_Q, W_K) / s).square().sum(),
+        cross_entropy=cross_entropy(X @ U.T, tokens, reduction="sum"),
+        energy=0.5 * (residuals(X, W_Q, W_K) / s).square().sum(),
         barrier=log_barrier(X, W_Q, W_K).sum(),
         constant=X.new_tensor(X.numel() * math.log(s * math.sqrt(2 * math.pi))),
     )

@@ -1,16 +1,11 @@
 """log |det J| of a batch of matrices, finite and differentiable up to, at and beyond singularity.
 
-The change of variables of the source (003, eq. 5) charges log |det J_i|.  Its value is -inf and its
-gradient J^{-T} is undefined where J_i is singular, which is the one place that the barrier is
-about.  The rule used everywhere here is static pivoting: in J = P L U a pivot smaller in absolute
-value than delta = eps * max(1, max |J|), with eps the unit round-off of the dtype, is replaced by
-+-delta (+ for an exact zero).  Value and gradient then belong to one and the same matrix, which
-differs from J by at most delta in one entry per replaced pivot:
-
-* before the boundary (det J > 0): exact;
-* at the boundary: log |det J| is about log delta plus the other pivots, the gradient at most of
-  order 1/delta;
-* beyond it (det J < 0): exact again, and the sign, returned beside the value, says so.
+The change of variables of the source (003, eq. 5) charges log |det J_i|, which is -inf, without a
+gradient, where J_i is singular.  So static pivoting: in J = P L U a pivot smaller in absolute value
+than delta = eps * max(1, max |J|), eps the unit round-off of the dtype, is replaced by +-delta (+
+for an exact zero).  Value and gradient then belong to one matrix, which differs from J by at most
+delta in one entry per replaced pivot.  Away from the boundary nothing is replaced; at it the value
+is about log delta plus the other pivots, and the gradient at most of order 1/delta.
 
 Shapes: J (..., n, n); log |det J|, sign and the number of replaced pivots (...).
 """
@@ -82,19 +77,8 @@ class _PivotedLogDet(torch.autograd.Function):
 
 
 def signed_logdet(J: Tensor) -> SignedLogDet:
-    """Compute log |det J| with static pivoting: finite for every finite J, differentiable as often
-    as asked, under ``vmap`` as well.
-
-    Parameters
-    ----------
-    J
-        (..., n, n), float32 or float64.
-
-    Returns
-    -------
-    SignedLogDet
-        The sign and the number of replaced pivots carry no gradient.  ``replaced > 0`` marks
-        matrices that are singular to working precision, for which the value is a cap and not log
-        |det J|.
+    """Compute log |det J| of J (..., n, n), float32 or float64, with static pivoting: finite for
+    every finite J, differentiable as often as asked, under ``vmap`` as well. ``replaced > 0`` marks
+    matrices that are singular to working precision, for which the value is a cap.
     """
     return SignedLogDet(*_PivotedLogDet.apply(J)[:3])

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from papers.margins.barrier import log_barrier, prepare_heads
+from papers.margins.barrier import log_barrier
+from papers.margins.heads import residuals
 
 COUPLINGS = ("free", "positive", "held", "negative")
 
@@ -53,10 +54,7 @@ class PriorConfig:
                 "matrix."
             )
         if not self.noise_scale > 0:
-            raise ValueError(
-                f"noise_scale is {self.noise_scale}: the quadratic term divides by it; give "
-                "a positive s."
-            )
+            raise ValueError(f"noise_scale is {self.noise_scale}: give a positive s.")
         if self.stride < 1:
             raise ValueError(
                 f"stride is {self.stride}: take every position (1) or every stride-th."
@@ -64,14 +62,8 @@ class PriorConfig:
 
 
 class EmbeddingPrior(nn.Module):
-    """A learnable M; called on embeddings, it returns the penalty averaged over positions.
-
-    Parameters
-    ----------
-    config : PriorConfig
-        Readings of the paper.
-    seed : int
-        Seeds M; the global random state is neither read nor changed.
+    """A learnable M; called on embeddings, it returns the penalty averaged over positions. ``seed``
+    seeds M; the global random state is neither read nor changed.
     """
 
     first_norm: Tensor
@@ -98,19 +90,18 @@ class EmbeddingPrior(nn.Module):
 
     def factors(self) -> tuple[Tensor, Tensor]:
         """``(W_Q, W_K)`` with M = W_K^T W_Q; a free full M is ``(M, I)``."""
+        W = self.W_Q
         if self.config.coupling == "positive":
-            return self.W_Q, self.W_Q
+            return W, W
         if self.config.coupling == "held":
             # |W^T W| = |W W^T|, the smaller matrix
-            W = self.W_Q * (self.first_norm / (self.W_Q @ self.W_Q.T).norm()).sqrt()
+            W = W * (self.first_norm / (W @ W.T).norm()).sqrt()
             return W, W
         if self.config.coupling == "negative":
-            return self.W_Q, -self.W_Q
+            return W, -W
         if self.config.rank:
-            return self.W_Q, self.W_K
-        return self.W_Q, torch.eye(
-            self.config.d_model, dtype=self.W_Q.dtype, device=self.W_Q.device
-        )
+            return W, self.W_K
+        return W, torch.eye(self.config.d_model, dtype=W.dtype, device=W.device)
 
     def coupling_matrix(self) -> Tensor:
         """M = W_K^T W_Q, (d, d)."""
@@ -121,23 +112,15 @@ class EmbeddingPrior(nn.Module):
         """Barrier scores beta_i = -log |det(I - S_i M)|: (..., T, d) -> (..., T), in nats."""
         return log_barrier(X, *self.factors())
 
-    def residuals(self, X: Tensor) -> Tensor:
-        """e_i = x_i - sum over j < i of a_ij x_j: (..., T, d)."""
-        heads = prepare_heads(X, *self.factors(), None, None)
-        mean = heads.weights()[:, 0] @ heads.X  # (N, T, d); zero at the first position
-        return (heads.X - mean).reshape(X.shape)
-
     def forward(self, X: Tensor) -> Tensor:
         """Mean of beta over sequences and positions (plus the quadratic term)."""
-        stride = self.config.stride
-        # The last position of each stretch: the first positions have no past and no score, and
-        # would bias the mean.
-        kept = (
-            torch.arange(stride - 1, X.shape[-2], stride, device=X.device) if stride > 1 else None
-        )
+        c, kept = self.config, None
+        if c.stride > 1:
+            # The last position of each stretch: the first positions have no past and no score, and
+            # would bias the mean.
+            kept = torch.arange(c.stride - 1, X.shape[-2], c.stride, device=X.device)
         penalty = log_barrier(X, *self.factors(), positions=kept).mean()
-        if self.config.quadratic:
-            penalty = penalty + self.residuals(X).pow(2).sum(-1).mean() / (
-                2 * self.config.noise_scale**2
-            )
+        if c.quadratic:
+            energy = residuals(X, *self.factors()).pow(2).sum(-1).mean()
+            penalty = penalty + energy / (2 * c.noise_scale**2)
         return penalty

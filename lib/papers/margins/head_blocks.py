@@ -60,13 +60,10 @@ class HeadWeights:
 
     def __post_init__(self) -> None:
         H, r, d = self.W_Q.shape
-        found = [tuple(W.shape) for W in (self.W_K, self.W_V, self.W_O.mT)] + [
-            (H, r, *self.gamma.shape)
-        ]
-        if any(shape != (H, r, d) for shape in found):
+        K, V, out, gamma = (tuple(W.shape) for W in (self.W_K, self.W_V, self.W_O, self.gamma))
+        if (K, V, out, gamma) != ((H, r, d), (H, r, d), (H, d, r), (d,)):
             raise ValueError(
-                f"W_Q {(H, r, d)}, W_K {found[0]}, W_V {found[1]}, W_O "
-                f"{tuple(self.W_O.shape)} and gamma {tuple(self.gamma.shape)} do not fit: "
+                f"W_Q {(H, r, d)}, W_K {K}, W_V {V}, W_O {out} and gamma {gamma} do not fit: "
                 "give (H, r, d) three times, (H, d, r) and (d,)."
             )
 
@@ -80,27 +77,12 @@ def head_blocks(
     *,
     together: bool = False,
 ) -> Tensor:
-    """B of every head, or of all heads together, at some positions of a text.
+    """B of every head, (H, P, r, r), or of all heads together, (P, H r, H r), at positions (P,) of
+    a text.
 
-    Parameters
-    ----------
-    heads : HeadWeights
-        One layer.
-    y : (T, d)
-        What the heads read, after gain and shift.
-    n : (T, d)
-        The states centred (LayerNorm) and divided by their scale, before gain and shift.
-    s : (T,)
-        The scales.
-    positions : (P,) integers
-        Where the block is wanted; each head sees all that is not ahead of it.
-    together : bool
-        Whether heads are taken as one map: (P, H r, H r) in place of (H, P, r, r).
-
-    Raises
-    ------
-    ValueError
-        When a position is outside the text, or the states are in half precision.
+    The heads read y (T, d), after gain and shift; n (T, d) are the states centred (LayerNorm) and
+    divided by their scales s (T,), before gain and shift. ValueError when a position is outside the
+    text, or the states are in half precision.
     """
     if y.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"states in {y.dtype} leave nothing of a determinant: take float64.")
@@ -140,15 +122,11 @@ def head_blocks(
 
 
 def margins(B: Tensor) -> dict[str, Tensor]:
-    """What the eigenvalues of B (..., r, r) say about both maps.
-
-    Returns
-    -------
-    dict
-        ``coupling``: the real eigenvalue of largest modulus (0 where none is real), whose sign is
-        the sign of the coupling; ``residual``: distance of the spectrum from 1, min |1 - lambda|;
-        ``stream``: distance from -1; ``log_residual``, ``log_stream``: log |det(I - B)|, log |det(I
-        + B)|; ``folded``: whether det(I - B) is negative, so that the residual map has turned over.
+    """What the eigenvalues of B (..., r, r) say about both maps: ``coupling``, the real eigenvalue
+    of largest modulus (0 where none is real), whose sign is the sign of the coupling; ``residual``
+    and ``stream``, the distances of the spectrum from 1 and from -1; ``log_residual`` and
+    ``log_stream``, log |det(I - B)| and log |det(I + B)|; ``folded``, whether det(I - B) is
+    negative, so that the residual map has turned over.
     """
     eigenvalues = torch.linalg.eigvals(B)
     size = eigenvalues.abs()
@@ -181,11 +159,8 @@ def _turn_back(moments: Tensor, positions: Tensor, base: float) -> Tensor:
 
 
 def _through_norm(W: Tensor, W_O: Tensor, heads: HeadWeights, n: Tensor, s: Tensor) -> Tensor:
-    """W D W_O at each position: (H, r, d), (H or 1, d, m) -> (H, P, r, m), from one product and a
-    rank-one term.
-
-    D = diag(gamma) (P - n n^T / d) / s, so W D W_O = [(W gamma) P W_O - (W gamma n)(n^T W_O) / d] /
-    s.
+    """W D W_O at each position, [(W gamma) P W_O - (W gamma n)(n^T W_O) / d] / s: (H, r, d), (H or
+    1, d, m) -> (H, P, r, m).
     """
     scaled = W * heads.gamma
     projected = W_O - W_O.mean(1, keepdim=True) if heads.centred else W_O

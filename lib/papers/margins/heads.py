@@ -1,9 +1,9 @@
 """Operands of the log-barrier in one layout: tokens, heads, strict-causal weights (003, eq. 2).
 
-Head h has queries W_Q^h x, keys W_K^h x, values W_V^h x and coupling M_h = W_K^h^T W_Q^h; the block
-of position i is J_i = I - sum_h W_V^h S_i^h M_h.  With P_i^h = diag(a_i^h) - a_i^h a_i^h^T one has
-S_i^h = X^T P_i^h X, so that everything about J_i that is invariant under a change of basis follows
-from the weights and the T x T matrices G_gh = X M_g W_V^h X^T, which all positions share.
+Head h has queries W_Q^h x, keys W_K^h x, values W_V^h x and coupling M_h = W_K^h^T W_Q^h.  With
+P_i^h = diag(a_i^h) - a_i^h a_i^h^T the covariance is S_i^h = X^T P_i^h X, so that what a change of
+basis leaves of J_i = I - sum_h W_V^h S_i^h M_h follows from the weights and from the T x T matrices
+G_gh = X M_g W_V^h X^T, which all positions share.
 
 Shapes: N flattened batch, T tokens, P positions asked for, H heads, r query directions, d
 dimensions.
@@ -42,13 +42,10 @@ class AttentionHeads:
 
     def weights(self) -> Tensor:
         """Strict-causal weights a_ij: (N, H, P, T); position 1 has no past, hence zeros."""
-        rows = (
-            torch.arange(self.X.shape[1], device=self.X.device)
-            if self.positions is None
-            else self.positions
-        )
+        tokens = torch.arange(self.X.shape[1], device=self.X.device)
+        rows = tokens if self.positions is None else self.positions
+        past = tokens < rows[:, None]  # (P, T)
         queries = self.X[:, rows].unsqueeze(1) @ self.Q.mT
-        past = torch.arange(self.X.shape[1], device=self.X.device) < rows[:, None]  # (P, T)
         logits = (queries @ self.keys().mT).masked_fill(~past, torch.finfo(self.X.dtype).min)
         return torch.softmax(logits, dim=-1) * past
 
@@ -63,8 +60,14 @@ class AttentionHeads:
         return out.reshape(*self.batch, out.shape[-1])
 
 
+def residuals(X: Tensor, W_Q: Tensor, W_K: Tensor) -> Tensor:
+    """e_i = x_i - sum over j < i of a_ij x_j, for one head: (..., T, d)."""
+    heads = prepare_heads(X, W_Q, W_K)
+    return (heads.X - heads.weights()[:, 0] @ heads.X).reshape(X.shape)
+
+
 def prepare_heads(
-    X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None, positions: Tensor | None
+    X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None = None, positions: Tensor | None = None
 ) -> AttentionHeads:
     """Check shapes, add a missing head axis, lift half precision, flatten the batch."""
     if X.ndim < 2 or X.shape[-2] == 0:
@@ -75,9 +78,8 @@ def prepare_heads(
     Q, K = (W.unsqueeze(0) if W.ndim == 2 else W for W in (W_Q, W_K))
     if Q.ndim != 3 or Q.shape != K.shape or Q.shape[-1] != X.shape[-1]:
         raise ValueError(
-            f"W_Q {tuple(W_Q.shape)} and W_K {tuple(W_K.shape)} must both be (r, d) or (H, "
-            f"r, d) with d = {X.shape[-1]}, "
-            "the last dimension of X: rows are query and key directions (q = W_Q x)."
+            f"W_Q {tuple(W_Q.shape)} and W_K {tuple(W_K.shape)} must both be (r, d) or (H, r, d) "
+            f"with d = {X.shape[-1]}, the last dimension of X: rows are query and key directions."
         )
     V = W_V.unsqueeze(0) if W_V is not None and W_V.ndim == 2 else W_V
     if V is not None and V.shape != (Q.shape[0], X.shape[-1], X.shape[-1]):
@@ -96,9 +98,8 @@ def prepare_heads(
     # the finest of all, never half
     dtype = reduce(torch.promote_types, (W.dtype for W in operands), torch.float32)
     X3 = X.reshape(-1, *X.shape[-2:]).to(dtype)
-    return AttentionHeads(
-        X3, Q.to(dtype), K.to(dtype), None if V is None else V.to(dtype), positions, X.shape[:-2]
-    )
+    V = None if V is None else V.to(dtype)
+    return AttentionHeads(X3, Q.to(dtype), K.to(dtype), V, positions, X.shape[:-2])
 
 
 def _check_positions(positions: Tensor, T: int) -> None:

@@ -1,10 +1,9 @@
 """What the barrier penalty alone wants of its coupling: limits and bounds for fixed embeddings,
 with proofs (no source states them).
 
-For embeddings x_1..x_T let beta_i(M) = -log |det(I - S_i(M) M)|, S_i the covariance of the x_j, j <
-i, under the weights softmax_j(x_j^T M x_i), and let R be the largest |x_j|.  The margin-only
-objective of 003 (Section 7.1) is lambda times the mean of beta_i, and nothing else in the objective
-depends on M.  exp(-beta_i) = |det(I - S_i M)| is continuous in M, so beta_i is lower
+Let beta_i(M) = -log |det(I - S_i(M) M)|, S_i the covariance of the x_j, j < i, under the weights
+softmax_j(x_j^T M x_i), and R the largest |x_j|.  The objective of 003, Section 7.1, depends on M
+through the mean of beta_i alone.  |det(I - S_i M)| is continuous in M, so beta_i is lower
 semicontinuous, +inf where it jumps.
 
 Saturation.  If, for position i, one past token alone has the largest x_j^T M_0 x_i, by delta > 0

@@ -82,7 +82,7 @@ def residual_map(
 def attention_jacobian_blocks(
     X: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None, *, causal: Causal = "strict"
 ) -> Floats:
-    """Compute the diagonal blocks J_i = de_i/dx_i of the residual map.
+    """Compute the diagonal blocks J_i = de_i/dx_i of the residual map (003, eqs. 14, 15 and 53).
 
     Parameters
     ----------
@@ -106,10 +106,6 @@ def attention_jacobian_blocks(
     ------
     ValueError
         Shapes that do not fit, numbers that are not finite, or an unknown ``causal``.
-
-    Notes
-    -----
-    Eqs. (14), (15) and (53) of the source; see the module's docstring for the term that (53) lacks.
     """
     a, mean, S = attend(X, W_Q, W_K, causal=causal)
     M = W_K.T @ W_Q
@@ -125,27 +121,6 @@ def appendix_a_blocks(X: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = 
     V = _value_map(W_V, d)
     a, _, S = attend(X, W_Q, W_K, causal="inclusive")
     return np.eye(d) - np.diag(a)[:, None, None] * V - V @ S @ (W_K.T @ W_Q)
-
-
-def residual_jacobian(
-    X: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None, *, causal: Causal = "strict"
-) -> Floats:
-    """Compute the whole Jacobian de_i/dx_j, (T, d, T, d): block lower-triangular in (i, j) (Lemma
-    B.3).
-
-    Parameters and errors are those of :func:`attention_jacobian_blocks`.
-    """
-    T, d = X.shape
-    a, mean, S = attend(X, W_Q, W_K, causal=causal)
-    M = W_K.T @ W_Q
-    centred = X - mean[:, None, :]  # (i, j, d)
-    # (i, j, d, d)
-    as_key = a[..., None, None] * (np.eye(d) + centred[..., :, None] * (X @ M.T)[:, None, None, :])
-    summary = as_key.transpose(0, 2, 1, 3)
-    summary[np.arange(T), :, np.arange(T), :] += S @ M
-    return np.einsum("ij,ce->icje", np.eye(T), np.eye(d)) - np.einsum(
-        "cd,idje->icje", _value_map(W_V, d), summary
-    )
 
 
 def _value_map(W_V: Floats | None, d: int) -> Floats:

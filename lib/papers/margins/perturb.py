@@ -8,9 +8,8 @@ Two families act on the token embeddings e_t of a sequence before the first bloc
 
 The paper compares models at equal absolute sigma by the degradation ratio, perturbed over clean
 perplexity. A model whose embeddings are larger sees a smaller relative perturbation at the same
-sigma: so sigma is also given relative to the root mean square of the embeddings, and the loss also
-as a difference in nats, which a poor clean model cannot make small by dividing. The text has lost
-whether u has unit length or is Gaussian; ``direction`` says which.
+sigma: so sigma is also given relative to the root mean square of the embeddings. The paper does not
+say whether u has unit length or is Gaussian; ``direction`` does.
 
 Shapes: embeddings X (B, T, d), losses (windows, T), E (V, d).
 """
@@ -56,18 +55,9 @@ def add_noise(X: Tensor, sigma: float, generator: torch.Generator) -> Tensor:
 def add_drift(
     X: Tensor, sigma: float, generator: torch.Generator, direction: str = "unit"
 ) -> Tensor:
-    """Move each token of X (B, T, d) by ``sigma * z_t`` along its sequence's own random direction.
-
-    Parameters
-    ----------
-    X : (B, T, d)
-        Embeddings.
-    sigma : float
-        Standard deviation of a token's shift along u.
-    generator : torch.Generator
-        On the CPU, so that a draw does not depend on the device.
-    direction : str
-        ``unit``: u is uniform on the sphere; ``gaussian``: u ~ N(0, I), about sqrt(d) long.
+    """Move each token of X (B, T, d) by ``sigma * z_t`` along its sequence's own random direction
+    u: ``unit``, uniform on the sphere, or ``gaussian``, N(0, I) and about sqrt(d) long. The
+    generator is on the CPU, so that a draw does not depend on the device.
     """
     if direction not in ("unit", "gaussian"):
         raise ValueError(f"direction is {direction!r}: choose unit or gaussian.")
@@ -81,41 +71,26 @@ def add_drift(
 def perturber(
     perturbation: Perturbation, rms: float, seed: int, direction: str = "unit"
 ) -> Callable[[Tensor, slice], Tensor]:
-    """A function for :func:`papers.language_model.window_losses`.
+    """A function for :func:`papers.language_model.window_losses` that adds a perturbation to a
+    model whose embeddings have the root mean square ``rms``, the unit of a relative sigma.
 
-    Parameters
-    ----------
-    perturbation : Perturbation
-        What to add.
-    rms : float
-        Root mean square of the model's embeddings: the unit of a relative sigma. A drift along a
-        unit vector moves one coordinate out of d, so its unit is the typical length of an
-        embedding, sqrt(d) rms.
-    seed : int
-        Window w always gets the draw of ``(seed, w)``, so that models and levels are compared on
-        the same randomness.
-    direction : str
-        As for :func:`add_drift`.
+    A drift along a unit vector moves one coordinate out of d, so its unit is the typical length of
+    an embedding, sqrt(d) rms. Window w always gets the draw of ``(seed, w)``, so that models and
+    levels are compared on the same randomness.
     """
 
     def perturb(X: Tensor, rows: slice) -> Tensor:
-        unit = 1.0
+        sigma = perturbation.sigma
         if perturbation.scale == "relative":
-            unit = rms * (
-                X.shape[-1] ** 0.5
-                if perturbation.family == "drift" and direction == "unit"
-                else 1.0
-            )
-        sigma = perturbation.sigma * unit
+            along_unit = perturbation.family == "drift" and direction == "unit"
+            sigma *= rms * (X.shape[-1] ** 0.5 if along_unit else 1.0)
         perturbed = []
         for window, x in enumerate(X, start=rows.start):
             generator = torch.Generator().manual_seed(seed * 1_000_003 + window)
-            one = x[None]
-            perturbed.append(
-                add_noise(one, sigma, generator)
-                if perturbation.family == "noise"
-                else add_drift(one, sigma, generator, direction)
-            )
+            if perturbation.family == "noise":
+                perturbed.append(add_noise(x[None], sigma, generator))
+            else:
+                perturbed.append(add_drift(x[None], sigma, generator, direction))
         return torch.cat(perturbed)
 
     return perturb
@@ -129,38 +104,16 @@ def embedding_rms(X: Tensor) -> float:
 def degradation_ratios(
     clean: NDArray[np.float64], perturbed: NDArray[np.float64], subsamples: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Perturbed over clean perplexity of each subsample of windows.
-
-    Parameters
-    ----------
-    clean, perturbed : (windows,)
-        Mean loss of each window, in nats.
-    subsamples : (n, size) integers
-        From :func:`papers.margins.intervals.draw_subsamples`.
-
-    Returns
-    -------
-    (n,) : exp(mean perturbed loss - mean clean loss); its logarithm is the difference in nats.
+    """Perturbed over clean perplexity of each subsample (n, size) of windows, from mean losses
+    (windows,) in nats: exp(mean perturbed - mean clean), (n,).
     """
     return np.exp((perturbed - clean)[subsamples].mean(-1))
 
 
 def contextual_embedding_error(logits: Tensor, tokens: Tensor, E: Tensor) -> Tensor:
-    """Squared distance between a token's embedding and the one that the model expects, relative to
-    its own square.
-
-    Parameters
-    ----------
-    logits : (..., V)
-        Of the token that follows each position.
-    tokens : (...)
-        The tokens that follow.
-    E : (V, d)
-        Token embeddings.
-
-    Returns
-    -------
-    (...) : |e_t - sum_v p(v | past) E_v|^2 / |e_t|^2 (003, Section 7.5, item 3).
+    """|e_t - sum_v p(v | past) E_v|^2 / |e_t|^2 (003, Section 7.5, item 3): how far a token's
+    embedding is from the one that the model expects. Logits (..., V) of the token that follows,
+    the tokens that follow (...), embeddings E (V, d) -> (...).
     """
     expected = logits.softmax(-1).to(E.dtype) @ E
     truth = E[tokens]

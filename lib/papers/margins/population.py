@@ -56,13 +56,14 @@ def excluded_shares(sequences: Floats, scales: Floats, reading: str = "any posit
 def scale_excluding(
     share: float, sequences: Floats, reading: str = "any position", tol: float = 1e-3
 ) -> float:
-    """The scale in [0.3, 1.9] at which the given share is excluded at coupling 1. ValueError: No
-    such scale lies there.
+    """The scale in [0.3, 1.9] at which the given share is excluded at coupling 1; ValueError if
+    there is none.
     """
-    found = brentq(
-        lambda t: excluded(t * sequences, 1.0, reading).mean() - share, 0.3, 1.9, xtol=tol
-    )
-    return float(found)
+
+    def gap(t: float) -> float:
+        return float(excluded(t * sequences, 1.0, reading).mean()) - share
+
+    return float(brentq(gap, 0.3, 1.9, xtol=tol))
 
 
 def summarise(sequences: Floats, c: float) -> dict[str, float]:
@@ -80,19 +81,16 @@ def density_association(
     sequences: Floats, c: float, s: float, reading: str = "any position"
 ) -> Association:
     """Spearman's rank correlation of log-density and variance over the sequences that are not
-    excluded.
-
-    The interval is Fisher's, with the variance 1.06 / (n - 3) of a rank correlation (Fieller,
-    Hartley and Pearson 1957). ValueError: Fewer than four sequences are left.
+    excluded, with Fisher's interval at the variance 1.06 / (n - 3) (Fieller, Hartley and Pearson
+    1957). ValueError: Fewer than four sequences are left.
     """
     valid = sequences[~excluded(sequences, c)]
     if len(valid) < 4:
         raise ValueError(
             f"{len(valid)} sequences are inside the boundary: a correlation needs four at least."
         )
-    correlation = float(
-        spearmanr(largest_variance(valid, c, reading), sequence_log_density(valid, c, s)).statistic
-    )
+    variances, densities = largest_variance(valid, c, reading), sequence_log_density(valid, c, s)
+    correlation = float(spearmanr(variances, densities).statistic)
     half = norm.ppf(0.975) * np.sqrt(1.06 / (len(valid) - 3))
     # a perfect order has an infinite transform
     inner = np.clip(correlation, -1.0 + 1e-12, 1.0 - 1e-12)

@@ -74,8 +74,7 @@ def solve_token(
     start: Floats | None = None,
 ) -> Floats:
     """Solve x - mu(x) = e by Newton's method with step halving, from ``start`` (default: e + mean
-    of W_V past). ValueError: No convergence: the iteration stalled at a fold of the map (det J =
-    0), where another start may succeed.
+    of W_V past). ValueError if it stalls at a fold of the map (det J = 0).
     """
     if len(past) == 0:
         return e.copy()

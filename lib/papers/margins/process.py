@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 
 from papers.margins.prior import check_scale
+from softgeom.arrays import Floats
 
 Word = tuple[int, ...]
 Law = dict[Word, Any]
@@ -114,21 +114,17 @@ def latent_token_law(
     one_sheet: bool = False,
     nodes: int = 80,
     cells: int = 800,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Integrate the embeddings out of p(w | x) p(x) for T = 2 or 3: array (2,) * T.
 
-    x_1 = e_1 and x_2 = x_1 + e_2 are integrated by the trapezoidal rule with ``nodes`` nodes each
-    (the mass has a kink where the line begins to fold, which Gauss rules resolve badly), x_3 on
-    ``cells`` cells whose weights are differences of the Gaussian distribution function, so that its
-    mass is exact and only the smooth factor p(w_3 | x_3) is approximated. ``one_sheet`` keeps, for
-    each e_3, the smallest solution x_3 only: a density by construction, whatever c is. ValueError:
-    T is neither 2 nor 3, or s is not positive.
+    x_1 = e_1 and x_2 = x_1 + e_2 by the trapezoidal rule with ``nodes`` nodes each (the mass has a
+    kink where the line begins to fold, which Gauss rules resolve badly), x_3 on ``cells`` cells
+    with differences of the Gaussian distribution function as weights, so that its mass is exact.
+    ``one_sheet`` keeps, for each e_3, the smallest solution x_3 only, which is a density for every
+    c. ValueError: T is neither 2 nor 3, or s is not positive.
     """
     if T not in (2, 3):
-        raise ValueError(
-            f"T = {T}: the quadrature is written for the lengths 2 and 3, where consistency "
-            "first fails."
-        )
+        raise ValueError(f"T = {T}: the quadrature is written for the lengths 2 and 3.")
     check_scale(s)
     z = np.linspace(-7.0, 7.0, nodes)
     weight = norm.pdf(z) / norm.pdf(z).sum()
@@ -145,14 +141,8 @@ def latent_token_law(
 
 
 def _last_token_law(
-    x1: NDArray[np.float64],
-    x2: NDArray[np.float64],
-    c: float,
-    s: float,
-    gain: float,
-    one_sheet: bool,
-    cells: int,
-) -> NDArray[np.float64]:
+    x1: Floats, x2: Floats, c: float, s: float, gain: float, one_sheet: bool, cells: int
+) -> Floats:
     """Integrate x_3 out after many pasts of two tokens: (n,), (n,) -> (2, n)."""
     half, middle = 0.5 * (x2 - x1), 0.5 * (x1 + x2)
     reach = np.abs(half) + 9.0 * s
@@ -164,7 +154,7 @@ def _last_token_law(
     return np.einsum("xn,kxn->kn", share, _emit(0.5 * (x[1:] + x[:-1]), gain))
 
 
-def _emit(x: NDArray[np.float64], gain: float) -> NDArray[np.float64]:
+def _emit(x: Floats, gain: float) -> Floats:
     """p(w | x) for w = 0, 1, stacked in front."""
     one = expit(gain * x)
     return np.stack([1.0 - one, one])

@@ -112,11 +112,7 @@ def preimages(e: float, past: Floats, c: float) -> Floats:
 
 
 def mass(past: Floats, c: float, s: float) -> float:
-    """Integrate the conditional density: E #{x : e(x) = e}, e ~ N(0, s^2); 1 iff e is monotone.
-
-    Exact up to the critical points: on a monotone piece the integral is a difference of Gaussian
-    distribution functions.
-    """
+    """Integrate the conditional density: E #{x : e(x) = e}, e ~ N(0, s^2); 1 iff e is monotone."""
     return float(np.abs(_pieces(past, c, s)).sum())
 
 
@@ -126,9 +122,7 @@ def oriented_mass(past: Floats, c: float, s: float) -> float:
 
 
 def positive_mass(past: Floats, c: float, s: float) -> float:
-    """The density's integral where the margin is positive: (mass + 1) / 2, as orientations sum to
-    1.
-    """
+    """The density's integral where the margin is positive: (mass + 1) / 2."""
     return float(_pieces(past, c, s).clip(min=0.0).sum())
 
 

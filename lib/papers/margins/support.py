@@ -30,26 +30,10 @@ Shares = NDArray[np.float64]
 
 
 def barrier_shares(beta: ArrayLike, reading: str) -> Shares:
-    """Normalise barrier scores over the last axis.
-
-    Parameters
-    ----------
-    beta : (..., T)
-        Scores in nats.
-    reading : str
-        ``positive``, ``softmax`` or ``absolute``.
-
-    Scores below ``ROUNDING`` in absolute value count as zero (compute them in float64): rounding is
-    no pressure.
-
-    Returns
-    -------
-    (..., T), summing to one; NaN for a sequence without any pressure under that reading.
-
-    Raises
-    ------
-    ValueError
-        If the reading is unknown or a score is not finite.
+    """Normalise barrier scores (..., T), in nats, to shares that sum to one over the last axis; NaN
+    for a sequence without any pressure under that reading. Scores below ``ROUNDING`` in absolute
+    value count as zero (compute them in float64). ValueError if the reading is unknown or a score
+    is not finite.
     """
     scores = np.asarray(beta, dtype=float)
     if not np.isfinite(scores).all():
@@ -96,18 +80,12 @@ def support_tokens(beta: ArrayLike, k: int = 1) -> NDArray[np.int64]:
 
 
 def rank_correlation_by_position(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
-    """Spearman's rank correlation of x and y over windows, separately at each position: (windows,
-    T) twice -> (T,).
+    """Spearman's rank correlation of x and y (windows, T) over windows, at each position: (T,).
 
     Scores and losses both depend on how long the past is; comparing windows at one position leaves
     that out. NaN where one of the two does not vary.
     """
-    ranks = [rankdata(np.asarray(values, dtype=float), axis=0) for values in (x, y)]
-    centred = [rank - rank.mean(0) for rank in ranks]
-    spread = np.sqrt((centred[0] ** 2).sum(0) * (centred[1] ** 2).sum(0))
-    return np.divide(
-        (centred[0] * centred[1]).sum(0),
-        spread,
-        out=np.full(spread.shape, np.nan),
-        where=spread > 0,
-    )
+    ranks = (rankdata(np.asarray(values, dtype=float), axis=0) for values in (x, y))
+    a, b = (rank - rank.mean(0) for rank in ranks)
+    spread = np.sqrt((a**2).sum(0) * (b**2).sum(0))
+    return np.divide((a * b).sum(0), spread, out=np.full_like(spread, np.nan), where=spread > 0)
