@@ -8,7 +8,7 @@ import torch
 from compendium.models.language_models import load_trained
 from papers.circuits import Anatomy, dissect, relative_error
 from papers.language_model import GPT, GPTConfig, Llama, LlamaConfig
-from papers.language_model.llama2c import load_llama2c
+from papers.language_model.llama_files import load_llama2c
 
 
 def _shaken(model: torch.nn.Module, seed: int) -> torch.nn.Module:

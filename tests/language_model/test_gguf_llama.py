@@ -10,7 +10,7 @@ gguf = pytest.importorskip("gguf")
 
 from papers.circuits import dissect  # noqa: E402
 from papers.language_model import Llama, LlamaConfig  # noqa: E402
-from papers.language_model.gguf_llama import load_gguf_llama  # noqa: E402
+from papers.language_model.llama_files import load_gguf_llama  # noqa: E402
 from softgeom.checkpoints import RELEASED  # noqa: E402
 
 SIZES = LlamaConfig(

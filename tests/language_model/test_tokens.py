@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papers.language_model import BytePairTokenizer, train_tokenizer, windows
-from papers.language_model.tables import table_losses
+from papers.language_model import BytePairTokenizer, table_losses, train_tokenizer, windows
 
 TEXT = (
     "the cat sat on the mat, the other cat on the other mat.\nAnd a naïve dog — 42 of them — "

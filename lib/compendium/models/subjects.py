@@ -17,11 +17,9 @@ from compendium import paths
 from compendium.corpora import checksums
 from compendium.models.language_models import load_trained
 from compendium.models.vocabularies import available
-from papers.language_model.generation import generate
-from papers.language_model.gguf_llama import load_gguf_llama
-from papers.language_model.gpt import Decoder
+from papers.language_model.decoder import Decoder, generate
 from papers.language_model.llama import Llama
-from papers.language_model.llama2c import load_llama2c
+from papers.language_model.llama_files import load_gguf_llama, load_llama2c
 from papers.language_model.tokens import windows
 from softgeom.checkpoints import RELEASED
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin

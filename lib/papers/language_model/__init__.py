@@ -1,4 +1,4 @@
-"""A byte-level tokenizer, a GPT that returns its internals, and a training loop."""
+"""A tokenizer, a GPT and a Llama that return their internals, and a training loop."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ with naming_the_extra():
         draw_batch,
         learning_rate,
     )
-    from papers.language_model.generation import generate
-    from papers.language_model.gpt import GPT, Decoder, GPTConfig, explain_block, mix_heads, rotate
+    from papers.language_model.decoder import Decoder, explain_block, generate, mix_heads, rotate
+    from papers.language_model.gpt import GPT, GPTConfig
     from papers.language_model.internals import Internals, LayerInternals
     from papers.language_model.llama import Llama, LlamaConfig
-    from papers.language_model.pieces import PieceTokenizer
+    from papers.language_model.losses import table_losses, window_losses
     from papers.language_model.saved import load_model, save_model
     from papers.language_model.tokens import BytePairTokenizer, Tokens, train_tokenizer, windows
     from papers.language_model.training import (
@@ -24,7 +24,6 @@ with naming_the_extra():
         Training,
         resolve_device,
         train,
-        window_losses,
     )
 
 __all__ = [
@@ -38,7 +37,6 @@ __all__ = [
     "Llama",
     "LlamaConfig",
     "Penalty",
-    "PieceTokenizer",
     "Tokens",
     "Training",
     "TrainingConfig",
@@ -52,6 +50,7 @@ __all__ = [
     "resolve_device",
     "rotate",
     "save_model",
+    "table_losses",
     "train",
     "train_tokenizer",
     "window_losses",

@@ -1,24 +1,22 @@
-"""A GPT with rotary positions, on one page, that returns what it computes.
+"""A decoder-only transformer that returns what it computes: the parts that GPT and Llama share.
 
-Pre-norm blocks (attention, then MLP, each reading a LayerNorm of the residual stream and adding to
-it), GELU, no dropout. With states as rows and TransformerLens's names,
+Pre-norm blocks: attention, then a feed-forward network, each reading a norm N of the residual
+stream and adding to it. With states as rows and TransformerLens's names,
 
     x <- W_E[tokens]
     x <- x + sum_h softmax(q_h k_h^T / sqrt(d_head)) v_h W_O_h
-    x <- x + gelu(y W_in + b_in) W_out + b_out
-    logits = LN(x) W_U^T,
+    x <- x + network(N(x))
+    logits = N(x) W_U^T,
 
-where q_h and k_h are LN(x) W_Q_h and LN(x) W_K_h with each adjacent pair of coordinates turned by
-an angle proportional to the position (Su et al. 2021), so that q_i . k_j depends on positions only
-through i - j. This is the architecture of the experiments in "Support tokens" (003, Section 7.1:
-d_model 384, 6 heads, 12 blocks). It runs in whatever floating-point type its weights have.
+where q_h and k_h are N(x) W_Q_h and N(x) W_K_h with each adjacent pair of coordinates turned by an
+angle proportional to the position (Su et al. 2021), so that q_i . k_j depends on positions only
+through i - j. A model runs in whatever floating-point type its weights have.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,42 +28,6 @@ from papers.language_model.internals import Internals, LayerInternals
 Steps = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]  # a norm or an MLP that explains itself
 
 
-@dataclass(frozen=True)
-class GPTConfig:
-    """Sizes of a GPT; equal configurations and seeds give equal models."""
-
-    d_vocab: int = 1024  # tokens that it can read and predict
-    d_model: int = 64  # width of the residual stream
-    n_heads: int = 4  # attention heads per block
-    n_layers: int = 2  # blocks
-    d_mlp: int = 256  # neurons of each feed-forward network
-    n_ctx: int = 128  # longest sequence
-    tie_embeddings: bool = False  # is W_U the same matrix as W_E?
-    # slowest rotary wavelength is about 2 pi times this many positions
-    rotary_base: float = 10_000.0
-    layer_norm_eps: float = 1e-5  # added to the variance before its root
-    init_std: float = 0.02  # standard deviation of every weight at the start
-
-    def __post_init__(self) -> None:
-        sizes = {
-            name: getattr(self, name)
-            for name in ("d_vocab", "d_model", "n_heads", "n_layers", "d_mlp", "n_ctx")
-        }
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"GPTConfig.{name} is {size}: every size must be at least 1.")
-        if self.d_model % (2 * self.n_heads):
-            raise ValueError(
-                f"d_model {self.d_model} does not split into {self.n_heads} heads of even width, "
-                f"which rotary pairs need: choose d_model as a multiple of {2 * self.n_heads}."
-            )
-
-    @property
-    def d_head(self) -> int:
-        """Width of one head, ``d_model / n_heads``."""
-        return self.d_model // self.n_heads
-
-
 def rotate(x: Tensor, base: float, offset: int = 0) -> Tensor:
     """Turn each adjacent pair of coordinates of queries or keys (..., T, d_head) at positions
     ``offset, ...`` by ``position * base**(-2 pair / d_head)``: wavelengths grow from 2 pi to 2 pi
@@ -75,7 +37,6 @@ def rotate(x: Tensor, base: float, offset: int = 0) -> Tensor:
     # Angles in at least single precision: bfloat16 cannot tell neighbouring positions beyond 256
     # apart.
     kind = torch.promote_types(x.dtype, torch.float32)
-    # (d_head / 2,)
     frequency = base ** (-torch.arange(0, d_head, 2, device=x.device, dtype=kind) / d_head)
     # (T, d_head / 2)
     angle = torch.arange(offset, offset + T, device=x.device, dtype=kind)[:, None] * frequency
@@ -89,25 +50,6 @@ def rotate(x: Tensor, base: float, offset: int = 0) -> Tensor:
             torch.view_as_complex(pairs) * torch.polar(torch.ones_like(angle), angle)
         )
     return turned.flatten(-2).to(x.dtype)
-
-
-class LayerNorm(nn.Module):
-    """Centre, divide by the standard deviation, then gain ``w`` and bias ``b``."""
-
-    def __init__(self, width: int, eps: float) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.ones(width))
-        self.b = nn.Parameter(torch.zeros(width))
-        self.eps = eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, self.w.shape, self.w, self.b, self.eps)
-
-    def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The same in steps: (scale, normalised before gain and bias, output)."""
-        centred = x - x.mean(-1, keepdim=True)
-        scale = (centred.pow(2).mean(-1, keepdim=True) + self.eps).sqrt()
-        return scale, centred / scale, centred / scale * self.w + self.b
 
 
 class Attention(nn.Module):
@@ -160,35 +102,8 @@ def mix_heads(q: Tensor, k: Tensor, v: Tensor, W_O: Tensor) -> dict[str, Tensor]
     pattern = scores.softmax(-1)
     z = pattern @ v  # (B, H, T, K)
     head_out = torch.einsum("bhtk,hkd->bthd", z, W_O)
-    return {
-        "q": q,
-        "k": k,
-        "v": v,
-        "scores": scores,
-        "pattern": pattern,
-        "z": z,
-        "head_out": head_out,
-    }
-
-
-class MLP(nn.Module):
-    """``gelu(x W_in + b_in) W_out + b_out``: activations times value rows, plus a constant."""
-
-    def __init__(self, config: GPTConfig) -> None:
-        super().__init__()
-        self.W_in = nn.Parameter(torch.empty(config.d_model, config.d_mlp))
-        self.b_in = nn.Parameter(torch.zeros(config.d_mlp))
-        self.W_out = nn.Parameter(torch.empty(config.d_mlp, config.d_model))
-        self.b_out = nn.Parameter(torch.zeros(config.d_model))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.explain(x)[2]
-
-    def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """In steps: (input of the activation function, coefficients of value rows, output)."""
-        pre = F.linear(x, self.W_in.T, self.b_in)
-        post = F.gelu(pre)
-        return pre, post, F.linear(post, self.W_out.T, self.b_out)
+    fields = {"q": q, "k": k, "v": v, "scores": scores, "pattern": pattern, "z": z}
+    return fields | {"head_out": head_out}
 
 
 class Block(nn.Module):
@@ -219,19 +134,10 @@ class Block(nn.Module):
 def explain_block(
     x: Tensor, ln1: Steps, attention: Callable[[Tensor], dict[str, Tensor]], ln2: Steps, mlp: Steps
 ) -> LayerInternals:
-    """Every intermediate value of a pre-norm block whose parts explain themselves.
-
-    Parameters
-    ----------
-    x : (B, T, D)
-        The residual stream.
-    ln1, ln2 : callable
-        A state to its scale, itself before gain and bias, and what the next layer reads.
-    attention : callable
-        What the first norm hands on to a dictionary as :func:`mix_heads` returns it.
-    mlp : callable
-        What the second norm hands on to its values before the activation function, after it, and
-        the output.
+    """Every intermediate value of a pre-norm block on a stream (B, T, D), from parts that explain
+    themselves: a norm by scale, state before gain and bias, output; attention as
+    :func:`mix_heads` does; the network by its values before the activation function, after it, and
+    its output.
     """
     ln1_scale, ln1_normalized, attn_in = ln1(x)
     heads = attention(attn_in)
@@ -240,35 +146,23 @@ def explain_block(
     ln2_scale, ln2_normalized, mlp_in = ln2(resid_mid)
     mlp_pre, mlp_post, mlp_out = mlp(mlp_in)
     return LayerInternals(
-        resid_pre=x,
-        ln1_scale=ln1_scale,
-        ln1_normalized=ln1_normalized,
-        attn_in=attn_in,
-        resid_mid=resid_mid,
-        ln2_scale=ln2_scale,
-        ln2_normalized=ln2_normalized,
-        mlp_in=mlp_in,
-        mlp_pre=mlp_pre,
-        mlp_post=mlp_post,
-        mlp_out=mlp_out,
-        resid_post=resid_mid + mlp_out,
+        resid_pre=x, ln1_scale=ln1_scale, ln1_normalized=ln1_normalized, attn_in=attn_in,
+        resid_mid=resid_mid, ln2_scale=ln2_scale, ln2_normalized=ln2_normalized, mlp_in=mlp_in,
+        mlp_pre=mlp_pre, mlp_post=mlp_post, mlp_out=mlp_out, resid_post=resid_mid + mlp_out,
         **heads,
-    )
+    )  # fmt: skip
 
 
 class Decoder(nn.Module):
-    """A residual stream from embedding to logits: what every decoder-only model here shares,
-    whatever its blocks.
-
-    A model sets ``config``, ``W_E``, ``blocks`` and ``ln_final`` (each with ``explain``), and
-    ``W_U``.
+    """A residual stream from embedding to logits: what every decoder-only model here shares. A
+    model sets the fields below; blocks and the last norm have ``explain`` beside ``forward``.
     """
 
     config: Any  # at least n_ctx and d_vocab
     W_E: nn.Parameter
     W_U: nn.Parameter
     blocks: nn.ModuleList
-    ln_final: Any  # a norm: LayerNorm or another with its two methods
+    ln_final: Any
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Token embeddings, rows of ``W_E``: (B, T) -> (B, T, D)."""
@@ -308,10 +202,9 @@ class Decoder(nn.Module):
         )
 
     def check_tokens(self, tokens: Tensor) -> None:
-        """Raise ``ValueError`` unless ``tokens`` fit context and vocabulary.
-
-        It reads the values, so it stays out of :meth:`forward`, which is compiled and runs on
-        devices that it would stall.
+        """Raise ``ValueError`` unless ``tokens`` fit context and vocabulary. It reads the values,
+        so it stays out of :meth:`forward`, which is compiled and runs on devices that it would
+        stall.
         """
         self._check_length(tokens.shape[-1])
         low, high = int(tokens.min()), int(tokens.max())
@@ -329,35 +222,38 @@ class Decoder(nn.Module):
             )
 
 
-class GPT(Decoder):
-    """Decoder-only language model: ``model(tokens)`` gives logits,
-    ``model.run_with_internals(tokens)`` everything. ``seed`` seeds the weights; the global random
-    state is neither read nor changed.
+@torch.no_grad()
+def generate(
+    model: nn.Module,
+    tokens: Tensor,
+    n_new: int,
+    *,
+    temperature: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Continue prompts (..., T) by ``n_new`` tokens, each drawn from the softmax of the logits over
+    ``temperature`` (0 takes the most probable token): (..., T + n_new).
+
+    The model is a `Decoder`, or any callable (B, T) -> (B, T, V) with ``config.n_ctx`` and
+    ``check_tokens``; it reads the last ``n_ctx`` tokens anew at each step. The generator is on the
+    CPU. ValueError if a prompt is empty or holds a token outside the vocabulary.
     """
-
-    def __init__(self, config: GPTConfig, seed: int = 0) -> None:
-        super().__init__()
-        self.config = config
-        self.W_E = nn.Parameter(torch.empty(config.d_vocab, config.d_model))
-        self.blocks = nn.ModuleList(self._block() for _ in range(config.n_layers))
-        self.ln_final = LayerNorm(config.d_model, config.layer_norm_eps)
-        self.W_U = (
-            self.W_E
-            if config.tie_embeddings
-            else nn.Parameter(torch.empty(config.d_vocab, config.d_model))
+    if not tokens.ndim or not tokens.numel():
+        raise ValueError(
+            f"the prompt has shape {tuple(tokens.shape)}: give at least one token, as a vector."
         )
-        self._initialise(torch.Generator().manual_seed(seed))
-
-    def _block(self) -> Block:
-        ln1, ln2 = (LayerNorm(self.config.d_model, self.config.layer_norm_eps) for _ in range(2))
-        return Block(ln1, Attention(self.config), ln2, MLP(self.config))
-
-    @torch.no_grad()
-    def _initialise(self, generator: torch.Generator) -> None:
-        for name, parameter in self.named_parameters():
-            leaf = name.rsplit(".", 1)[-1]
-            if leaf.startswith("W_"):
-                # 2 n_layers writes add up in the residual stream: each is scaled down so that their
-                # sum keeps its size.
-                writes = math.sqrt(2 * self.config.n_layers) if leaf in ("W_O", "W_out") else 1.0
-                parameter.normal_(0.0, self.config.init_std / writes, generator=generator)
+    if temperature < 0:
+        raise ValueError(f"temperature is {temperature}: it must be zero (greedy) or positive.")
+    config: Any = model.config
+    model.check_tokens(tokens[..., -config.n_ctx :])  # type: ignore[operator]
+    texts = torch.cat((tokens, tokens.new_empty(*tokens.shape[:-1], n_new)), -1)
+    rows = texts.view(-1, texts.shape[-1])
+    for stop in range(tokens.shape[-1], texts.shape[-1]):
+        logits = model(rows[:, max(0, stop - config.n_ctx) : stop])[:, -1].cpu()
+        if temperature == 0:
+            rows[:, stop] = logits.argmax(-1)
+        else:
+            fine = logits.to(torch.promote_types(logits.dtype, torch.float32))
+            probabilities = (fine / temperature).softmax(-1)
+            rows[:, stop] = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+    return texts

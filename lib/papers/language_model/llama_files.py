@@ -1,21 +1,23 @@
-"""A whole Llama-type model out of a GGUF file: weights dequantised, sizes and tokenizer from the
-header.
+"""Whole Llama-type models out of files: llama2.c's format, and GGUF with its weights dequantised.
 
 llama.cpp stores the query and key matrices of the architecture `llama` with rotary partners side by
-side, which is how `papers.language_model.llama` turns them, so nothing is reordered. Its runtime
-also rounds features to 8 bits in front of quantised matrices; here the dequantised numbers multiply
-exact features.
+side, as llama2.c does and as `papers.language_model.llama` turns them, so nothing is reordered. Its
+runtime also rounds features to 8 bits in front of quantised matrices; here the dequantised numbers
+multiply exact features.
 """
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import torch
 
+from papers.language_model.llama import Llama, LlamaConfig
+from papers.language_model.tokens import BytePairTokenizer
 from softgeom.checkpoints.gguf_file import GgufStore
+from softgeom.checkpoints.llama2c import read_llama2c, read_llama2c_tokenizer
 
 logger = logging.getLogger("softgeom")
 
@@ -26,8 +28,8 @@ _OF_BLOCK = {
     "ffn_norm": "ffn_norm", "w1": "ffn_gate", "w2": "ffn_down", "w3": "ffn_up",
 }  # fmt: skip
 _OF_MODEL = {"tok_embeddings": "token_embd", "norm": "output_norm", "output": "output"}
-# kinds of pieces, ways to split into words
-_CONTROL, _SINGLE_DIGITS = 3, {"smollm": True, "gpt-2": False}
+_CONTROL = 3  # the kind of pieces that stand for no text
+_SINGLE_DIGITS = {"smollm": True, "gpt-2": False}  # ways to split into words
 _NOT_COVERED = {
     "llama.attention.sliding_window": "sliding-window attention",
     "llama.expert_count": "a mixture of experts",
@@ -35,33 +37,60 @@ _NOT_COVERED = {
 }
 
 
-def load_gguf_llama(path: str | Path, dtype: str = "float32") -> Any:
+def load_llama2c(model: str | Path, tokenizer: str | Path) -> Llama:
+    """The language model of a llama2.c file, in float64 so that identities can be exact, with its
+    `tokenizer`. ValueError if a file is damaged or a weight is NaN or infinite.
+    """
+    sizes, weights = read_llama2c(model)
+    pieces, scores = read_llama2c_tokenizer(tokenizer, sizes.vocab_size)
+    config = LlamaConfig(
+        d_vocab=sizes.vocab_size,
+        d_model=sizes.dim,
+        n_heads=sizes.n_heads,
+        n_kv_heads=sizes.n_kv_heads,
+        n_layers=sizes.n_layers,
+        d_mlp=sizes.hidden_dim,
+        n_ctx=sizes.seq_len,
+        tie_embeddings=sizes.tied,
+    )
+
+    def weight(name: str, layer: int | None) -> np.ndarray:
+        array = weights[name] if layer is None else weights[name][layer]
+        return _finite(array, f"{Path(model).name}: {name}")
+
+    llama = Llama(config, seed=None).double().requires_grad_(False)
+    llama.fill(weight)
+    llama.tokenizer = BytePairTokenizer.from_scores([p.decode() for p in pieces], scores)
+    return llama
+
+
+def load_gguf_llama(path: str | Path, dtype: str = "float32") -> Llama:
     """The language model of a GGUF file, with its `tokenizer` (None, with a warning, where its kind
     is not covered), in a floating-point type of torch: float32 holds every dequantised number.
     ValueError if the file is damaged, its architecture is not `llama`, or a part is not covered.
     """
-    # imported here: a softmax layer alone needs no language model
-    from papers.language_model import llama
-
     store = GgufStore(Path(path))
-    config = _config(store, llama.LlamaConfig)
 
     def weight(name: str, layer: int | None) -> np.ndarray:
         block = layer is not None
         stored = f"blk.{layer}.{_OF_BLOCK[name]}.weight" if block else f"{_OF_MODEL[name]}.weight"
         if stored not in store.names():
             raise ValueError(f"{path} has no tensor {stored!r}, which a llama needs.")
-        values = store.read(stored)
-        if not np.isfinite(values).all():
-            raise ValueError(f"{path}: {stored} has NaN or infinite values: fetch the file again.")
-        return values
+        return _finite(store.read(stored), f"{path}: {stored}")
 
-    model = llama.filled(config, weight, dtype)
-    model.tokenizer = _tokenizer(store)
-    return model
+    llama = Llama(_gguf_config(store), seed=None).to(getattr(torch, dtype)).requires_grad_(False)
+    llama.fill(weight)
+    llama.tokenizer = _gguf_tokenizer(store)
+    return llama
 
 
-def _config(store: GgufStore, make: Any) -> Any:
+def _finite(array: np.ndarray, name: str) -> np.ndarray:
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has NaN or infinite values: fetch the file again.")
+    return array
+
+
+def _gguf_config(store: GgufStore) -> LlamaConfig:
     kind = store.fact("general.architecture")
     if kind != "llama":
         raise ValueError(
@@ -81,10 +110,11 @@ def _config(store: GgufStore, make: Any) -> Any:
         found = store.fact(f"llama.{key}", default)
         if found is None:
             raise ValueError(f"{store.label} does not say llama.{key}: it is not a whole model.")
-        return found
+        # what was meant where the header has single precision: 1e-5, not 9.99e-6
+        return float(str(np.float32(found)))
 
     heads = int(number("attention.head_count"))
-    config = make(
+    config = LlamaConfig(
         d_vocab=store.shape("token_embd.weight")[0],
         d_model=int(number("embedding_length")),
         n_heads=heads,
@@ -93,8 +123,8 @@ def _config(store: GgufStore, make: Any) -> Any:
         d_mlp=int(number("feed_forward_length")),
         n_ctx=int(number("context_length")),
         tie_embeddings="output.weight" not in store.names(),
-        rotary_base=_meant(number("rope.freq_base", 10_000.0)),
-        rms_norm_eps=_meant(number("attention.layer_norm_rms_epsilon")),
+        rotary_base=number("rope.freq_base", 10_000.0),
+        rms_norm_eps=number("attention.layer_norm_rms_epsilon"),
     )
     if (turned := int(number("rope.dimension_count", config.d_head))) != config.d_head:
         raise ValueError(
@@ -104,14 +134,7 @@ def _config(store: GgufStore, make: Any) -> Any:
     return config
 
 
-def _meant(single: float) -> float:
-    """The number that was meant where the header has it in single precision: 1e-5, not 9.99e-6."""
-    return float(str(np.float32(single)))
-
-
-def _tokenizer(store: GgufStore) -> Any:
-    from papers.language_model.tokens import BytePairTokenizer
-
+def _gguf_tokenizer(store: GgufStore) -> BytePairTokenizer | None:
     pieces, merges = store.pieces(), store.fact("tokenizer.ggml.merges")
     kind, words = store.fact("tokenizer.ggml.model"), store.fact("tokenizer.ggml.pre")
     if pieces is None or merges is None or kind != "gpt2" or words not in _SINGLE_DIGITS:

@@ -1,32 +1,54 @@
-"""What counting would have known: losses of unigram and bigram tables, the least that a language
-model must beat.
+"""Losses in nats per token: of a model on windows of a corpus, and of tables of counts, the least
+that a language model must beat.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from papers.language_model.decoder import Decoder
+from papers.language_model.tokens import Tokens
 
 _WEIGHTS = np.linspace(0.05, 0.95, 19)  # of the pairs in the interpolation
 
 
+@torch.no_grad()
+def window_losses(
+    model: Decoder,
+    window_tokens: Tokens,
+    *,
+    perturb: Callable[[Tensor, slice], Tensor] | None = None,
+    batch_size: int = 64,
+) -> np.ndarray:
+    """Cross-entropy (n, T), float64, of every prediction in windows (n, T + 1). ``perturb``
+    (embeddings (B, T, D), rows) changes embeddings before the first block; ``rows`` says which
+    windows they are.
+    """
+    device = model.W_E.device
+    found = []
+    for start in range(0, len(window_tokens), batch_size):
+        rows = slice(start, start + batch_size)
+        batch = torch.from_numpy(window_tokens[rows].astype(np.int64)).to(device)
+        embeddings = model.embed(batch[:, :-1])
+        if perturb is not None:
+            embeddings = perturb(embeddings, rows)
+        logits = model.decode(embeddings).transpose(1, 2).float()
+        found.append(F.cross_entropy(logits, batch[:, 1:], reduction="none").double().cpu())
+    return torch.cat(found).numpy()
+
+
 def table_losses(training: np.ndarray, held_out: np.ndarray, size: int) -> tuple[float, float]:
-    """Held-out cross-entropies, in nats per token, of two tables counted on the training tokens.
+    """Held-out cross-entropies of two tables counted on the training tokens, for a vocabulary of
+    ``size``. ValueError when there is no pair to count or to judge.
 
     The first holds single tokens, each counted once more than it occurs. The second mixes the
     frequencies of pairs, w p(t | s) + (1 - w) p(t), with the weight that is best on the held-out
     tokens themselves, which favours the table.
-
-    Parameters
-    ----------
-    training, held_out : (N,), (M,) integers
-        Tokens.
-    size : int
-        Of the vocabulary.
-
-    Raises
-    ------
-    ValueError
-        When there is no pair to count or to judge.
     """
     if min(len(training), len(held_out)) < 2:
         raise ValueError(

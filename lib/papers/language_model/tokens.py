@@ -1,8 +1,8 @@
-"""Byte-level byte-pair encoding: text <-> integers, without an unknown token.
+"""Byte-pair encoding: text <-> integers, without an unknown token.
 
-The alphabet is the 256 bytes, so every text round-trips; merges are learned greedily from the
-training text (Sennrich et al. 2016). A corpus of tokens is one long vector; a window of T + 1
-consecutive tokens gives T predictions.
+The alphabet has the 256 bytes, so every text round-trips; merges are learned greedily from the
+training text (Sennrich et al. 2016) or come with a released model. A corpus of tokens is one long
+vector; a window of T + 1 consecutive tokens gives T predictions.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from softgeom.writing import write_text
 Tokens = NDArray[np.int32]
 
 END = "<|end|>"  # ends a document, so that a window may span two of them
+_ENDS = (END, "<|endoftext|>")  # ours, and that of GPT-2 and its descendants
 # merges are learned from this much text: more changes few merges and costs minutes
 _MERGE_CHARACTERS = 20_000_000
 # characters handed to the encoder at a time: long enough to be fast, short enough to run in
@@ -32,40 +33,54 @@ _CHUNK = 20_000
 
 
 class BytePairTokenizer:
-    """A trained byte-level BPE; make one with :func:`train_tokenizer` or :meth:`load`."""
+    """A BPE, made with :func:`train_tokenizer`, :meth:`load`, :meth:`from_pieces` or
+    :meth:`from_scores`. Where it has a ``beginning``, a text starts with that mark and a space.
+    """
 
-    def __init__(self, inner: Tokenizer) -> None:
-        self._inner = inner
+    def __init__(self, inner: Tokenizer, beginning: int | None = None) -> None:
+        self._inner, self.beginning = inner, beginning
 
     def __len__(self) -> int:
         return self._inner.get_vocab_size()
 
     @property
     def end(self) -> int:
-        """Id of the end-of-document token, ours or that of GPT-2 and its descendants. ValueError if
-        the vocabulary has neither.
-        """
-        for mark in (END, "<|endoftext|>"):
+        """Id of the end-of-document token; ValueError if the vocabulary has none of those known."""
+        for mark in _ENDS:
             if (found := self._inner.token_to_id(mark)) is not None:
                 return int(found)
         raise ValueError(
-            f"the vocabulary has no mark for the end of a document, neither {END} nor "
-            "<|endoftext|>."
+            f"the vocabulary has no mark for the end of a document, neither {' nor '.join(_ENDS)}."
         )
 
     def encode(self, text: str) -> Tokens:
         """Ids of a text, shape (n,)."""
-        pieces = self._inner.encode_batch(_split(text), add_special_tokens=False)
+        start = [] if self.beginning is None else [self.beginning]
+        if text and start:
+            text = " " + text
+        chunks = self._inner.encode_batch(_split(text), add_special_tokens=False)
         return np.concatenate(
-            [np.asarray(piece.ids, dtype=np.int32) for piece in pieces] or [np.empty(0, np.int32)]
+            [np.asarray(ids, dtype=np.int32) for ids in (start, *(chunk.ids for chunk in chunks))]
         )
 
     def decode(self, tokens: Sequence[int] | Tokens) -> str:
-        """The text of ids; bytes that are not UTF-8 become the replacement character."""
-        return self._inner.decode([int(token) for token in tokens], skip_special_tokens=False)
+        """The text of ids, without marks where texts have a beginning; bytes that are not UTF-8
+        become the replacement character. ValueError if an id is outside the vocabulary.
+        """
+        ids = [int(token) for token in tokens]
+        if odd := [i for i in ids if not 0 <= i < len(self)]:
+            raise ValueError(
+                f"token {odd[0]} is outside the vocabulary 0..{len(self) - 1}: is it another "
+                "model's?"
+            )
+        return self._inner.decode(ids, skip_special_tokens=self.beginning is not None)
 
     def strings(self) -> list[str]:
-        """Each token as text, by id; a lone byte shows as the replacement character."""
+        """Each token as text, by id; a lone byte shows as the replacement character, or by its
+        name, like ``<0x0A>``, where the vocabulary has one.
+        """
+        if self.beginning is not None:
+            return [self._inner.id_to_token(token) for token in range(len(self))]
         return [self.decode([token]) for token in range(len(self))]
 
     def fingerprint(self) -> str:
@@ -85,19 +100,10 @@ class BytePairTokenizer:
         *,
         single_digits: bool = False,
     ) -> BytePairTokenizer:
-        """The tokenizer of a released model, from its byte-level pieces in order of id and its
-        merges in order of rank.
-
-        Parameters
-        ----------
-        pieces : sequence of str
-            As the model's file spells them (a space is written Ġ).
-        merges : sequence of str
-            Two pieces each, with a blank between.
-        marks : sequence of int
-            Ids of pieces that stand for no text, like the end of a document; they are never split.
-        single_digits : bool
-            Whether each digit is a word of its own.
+        """The tokenizer of a released model, from its byte-level pieces in order of id (a space is
+        written Ġ) and its merges in order of rank, two pieces each with a blank between. ``marks``
+        are ids of pieces that stand for no text and are never split; ``single_digits`` says that
+        each digit is a word of its own.
         """
         ids = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
         pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
@@ -108,6 +114,23 @@ class BytePairTokenizer:
         inner.decoder = bpe_decoders.ByteLevel()
         inner.add_special_tokens([pieces[i] for i in marks])
         return cls(inner)
+
+    @classmethod
+    def from_scores(cls, pieces: Sequence[str], scores: Sequence[float]) -> BytePairTokenizer:
+        """The tokenizer of a SentencePiece model of Llama's kind: ids 0, 1, 2 are unknown,
+        beginning and end, 3 to 258 the bytes, and of two neighbours whose union is a piece those
+        with the highest score merge first.
+        """
+        ids = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
+        cuts = [(piece[:at], piece[at:]) for piece in pieces[259:] for at in range(1, len(piece))]
+        merges = [(left, right) for left, right in cuts if left in ids and right in ids]
+        merges.sort(key=lambda pair: -scores[ids["".join(pair)]])
+        inner = Tokenizer(bpe_models.BPE(vocab=ids, merges=merges, byte_fallback=True))
+        if not any(" " in piece[1:] for piece in pieces):  # no piece reaches over a blank
+            inner.pre_tokenizer = bpe_splitters.Split(" ", "merged_with_next")
+        inner.decoder = bpe_decoders.Sequence([bpe_decoders.ByteFallback(), bpe_decoders.Fuse()])
+        inner.add_special_tokens(list(pieces[1:3]))
+        return cls(inner, beginning=1)
 
     @classmethod
     def load(cls, path: Path) -> BytePairTokenizer:

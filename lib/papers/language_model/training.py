@@ -34,6 +34,7 @@ from papers.language_model.configuration import (
     learning_rate,
 )
 from papers.language_model.gpt import GPT
+from papers.language_model.losses import window_losses
 from papers.language_model.tokens import Tokens, windows
 from softgeom.writing import set_aside, write_bytes
 
@@ -41,19 +42,10 @@ logger = logging.getLogger("softgeom")
 
 # embeddings (B, T, D) -> scalar; an nn.Module's parameters are trained along
 Penalty = Callable[[Tensor], Tensor]
-Report = Callable[[dict[str, float]], None]
 
-# What a checkpoint holds.
-_ENTRIES = {
-    "fingerprint",
-    "step",
-    "optimizer",
-    "best",
-    "losses",
-    "penalties",
-    "evaluations",
-    "stopped_early",
-} | {"model", "penalty_state"}
+# The fields of a `Training` that a checkpoint holds, and what else it holds.
+_RECORDS = ("losses", "penalties", "evaluations", "stopped_early")
+_STATES = ("fingerprint", "step", "optimizer", "best", "model", "penalty_state")
 
 
 @dataclass
@@ -63,35 +55,29 @@ class Training:
     model: GPT
     penalty: Penalty | None
     losses: list[float] = field(default_factory=list)  # cross-entropy of each step's batch, in nats
-    # the penalty of each step's batch, before lambda
-    penalties: list[float] = field(default_factory=list)
-    # step, training, validation, penalty, ...
+    penalties: list[float] = field(default_factory=list)  # of each step's batch, before lambda
+    # step, training, validation, penalty, embedding_rms
     evaluations: list[dict[str, float]] = field(default_factory=list)
     resumed_at: int = 0  # step of the checkpoint that this run started from
     stopped_early: bool = False
 
 
 class DivergedError(FloatingPointError):
-    """Loss or gradient is not finite: at ``step``; ``checkpoint`` has the last good state."""
+    """Loss or gradient is not finite: at ``step``; the checkpoint has the last good state."""
 
     def __init__(self, step: int, what: str, checkpoint: Path | None) -> None:
-        kept = (
-            f"the state before it is kept in {checkpoint.name}"
-            if checkpoint
-            else "no checkpoint was asked for"
-        )
+        kept = f"the state before it is kept in {checkpoint.name}" if checkpoint else "nothing kept"
         super().__init__(
             f"the {what} is not finite at step {step}; {kept}: lower the learning rate or "
             "the penalty."
         )
         self.step = step
-        self.checkpoint = checkpoint
 
 
 def resolve_device(device: str = "auto") -> torch.device:
     """The named device; ``auto`` is a CUDA GPU where there is one, else the CPU."""
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(device)
 
 
@@ -104,7 +90,7 @@ def train(
     penalty: Penalty | None = None,
     checkpoint: Path | None = None,
     device: str = "auto",
-    report: Report | None = None,
+    report: Callable[[dict[str, float]], None] | None = None,
 ) -> Training:
     """Train a model in place and say what happened.
 
@@ -117,9 +103,8 @@ def train(
     config : TrainingConfig
         Everything else.
     penalty : callable (B, T, D) -> scalar, optional
-        Given the embeddings of a batch; called only when ``config.penalty_weight`` is positive. A
-        module is trained along. It must be deterministic: a resumed run repeats no random draw but
-        its own.
+        Given the embeddings of a batch where ``config.penalty_weight`` is positive; a module is
+        trained along. It must be deterministic: a resumed run repeats no random draw but its own.
     checkpoint : Path, optional
         Written at every evaluation, and read first when it exists: the run then goes on from there.
         A damaged one is set aside.
@@ -151,37 +136,9 @@ def train(
             run.save()
             if report is not None:
                 report(run.result.evaluations[-1])
-    run.restore_best()
+    if run.best is not None:
+        run.load(run.best)
     return run.result
-
-
-@torch.no_grad()
-def window_losses(
-    model: GPT,
-    window_tokens: Tokens,
-    *,
-    perturb: Callable[[Tensor, slice], Tensor] | None = None,
-    batch_size: int = 64,
-) -> np.ndarray:
-    """Cross-entropy (n, T) in nats, float64, of every prediction in windows (n, T + 1). ``perturb``
-    (embeddings (B, T, D), rows) changes embeddings before the first block; ``rows`` says which
-    windows they are.
-    """
-    device = model.W_E.device
-    found = []
-    for start in range(0, len(window_tokens), batch_size):
-        rows = slice(start, start + batch_size)
-        batch = torch.from_numpy(window_tokens[rows].astype(np.int64)).to(device)
-        embeddings = model.embed(batch[:, :-1])
-        if perturb is not None:
-            embeddings = perturb(embeddings, rows)
-        logits = model.decode(embeddings)
-        found.append(
-            F.cross_entropy(logits.transpose(1, 2).float(), batch[:, 1:], reduction="none")
-            .double()
-            .cpu()
-        )
-    return torch.cat(found).numpy()
 
 
 class _Run:
@@ -201,26 +158,22 @@ class _Run:
         _check_corpus(validation, model, "validation")
         dtype = torch.float64 if config.precision == "float64" else torch.float32
         self.model = model.to(device, dtype)
-        self.penalty = penalty.to(device, dtype) if isinstance(penalty, nn.Module) else penalty
+        self.penalty = penalty
+        self.module = penalty.to(device, dtype) if isinstance(penalty, nn.Module) else None
         self.tokens, self.config, self.checkpoint, self.device = tokens, config, checkpoint, device
         self.validation = windows(validation, model.config.n_ctx, config.evaluation_windows)
-        described = (
-            repr(penalty)
-            if isinstance(penalty, nn.Module)
-            else getattr(penalty, "__qualname__", "")
-        )
+        described = repr(self.module) if self.module else getattr(penalty, "__qualname__", "")
         self.fingerprint = configuration_hash(model.config, config, tokens, validation, described)
         self.groups = [list(model.parameters())]
-        if isinstance(penalty, nn.Module) and config.penalty_weight > 0:
-            self.groups.append([p for p in penalty.parameters() if p.requires_grad])
+        if self.module is not None and config.penalty_weight > 0:
+            self.groups.append([p for p in self.module.parameters() if p.requires_grad])
         parameters = [p for group in self.groups for p in group]
+        matrices = [p for p in parameters if p.ndim >= 2]
+        vectors = [p for p in parameters if p.ndim < 2]
         self.optimizer = torch.optim.AdamW(
             [
-                {
-                    "params": [p for p in parameters if p.ndim >= 2],
-                    "weight_decay": config.weight_decay,
-                },
-                {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+                {"params": matrices, "weight_decay": config.weight_decay},
+                {"params": vectors, "weight_decay": 0.0},
             ],
             lr=config.learning_rate,
             betas=(config.beta1, config.beta2),
@@ -249,9 +202,8 @@ class _Run:
         self.step += 1
 
     def _losses(self) -> tuple[Tensor, Tensor]:
-        batch = draw_batch(self.tokens, self.config, self.model.config.n_ctx, self.step).to(
-            self.device
-        )
+        batch = draw_batch(self.tokens, self.config, self.model.config.n_ctx, self.step)
+        batch = batch.to(self.device)
         embeddings = self.model.embed(batch[:, :-1])
         penalty = torch.zeros((), device=self.device)
         if self.penalty is not None and self.config.penalty_weight > 0:
@@ -276,15 +228,10 @@ class _Run:
         self.result.evaluations.append(row)
         if self.config.patience:
             if self.best is None or row["validation"] < self.best["validation"]:
-                state = copy.deepcopy(self._modules_state())
-                self.best = {"validation": row["validation"], "step": self.step, **state}
+                modules = copy.deepcopy(self._modules())
+                self.best = {"validation": row["validation"], "step": self.step, **modules}
             elif self.step - self.best["step"] >= self.config.patience * self.config.evaluate_every:
                 self.result.stopped_early = True
-
-    def restore_best(self) -> None:
-        """After early stopping, go back to the model of the best evaluation."""
-        if self.best is not None:
-            self._load_modules(self.best)
 
     def save(self) -> None:
         """Write the checkpoint: a kill or a full disk leaves the old one or the new one."""
@@ -295,11 +242,8 @@ class _Run:
             "step": self.step,
             "optimizer": self.optimizer.state_dict(),
             "best": self.best,
-            "losses": self.result.losses,
-            "penalties": self.result.penalties,
-            "evaluations": self.result.evaluations,
-            "stopped_early": self.result.stopped_early,
-            **self._modules_state(),
+            **{name: getattr(self.result, name) for name in _RECORDS},
+            **self._modules(),
         }
         content = io.BytesIO()  # torch does not say which file could not be written
         torch.save(state, content)
@@ -309,7 +253,7 @@ class _Run:
         """Go on from the checkpoint, if there is one of this configuration."""
         if self.checkpoint is None or not self.checkpoint.exists():
             return
-        state = self._kept()
+        state = _read_checkpoint(self.checkpoint, self.device)
         if state is None:
             return
         if state["fingerprint"] != self.fingerprint:
@@ -318,49 +262,45 @@ class _Run:
                 f"penalty ({state['fingerprint']}, this run is {self.fingerprint}): delete it or "
                 "choose another name."
             )
-        self._load_modules(state)
+        self.load(state)
         self.optimizer.load_state_dict(state["optimizer"])
         self.step = self.result.resumed_at = state["step"]
         self.best = state["best"]
-        for name in ("losses", "penalties", "evaluations", "stopped_early"):
+        for name in _RECORDS:
             setattr(self.result, name, state[name])
 
-    def _kept(self) -> dict[str, Any] | None:
-        """What the checkpoint holds; None when it is damaged: it is set aside."""
-        assert self.checkpoint is not None
-        # a file that cannot be read is not a damaged one
-        content = io.BytesIO(self.checkpoint.read_bytes())
-        try:
-            state = torch.load(content, map_location=self.device, weights_only=True)
-            if not isinstance(state, dict) or not state.keys() >= _ENTRIES:
-                raise ValueError("it holds something else")
-        except Exception as damage:  # torch, zipfile and pickle each have errors of their own
-            aside = set_aside(self.checkpoint)
-            logger.warning(
-                "checkpoint %s is damaged (%s): set aside as %s, trained again from the start",
-                self.checkpoint.name,
-                str(damage).partition("\n")[0],
-                aside.name,
-            )
-            return None
-        return state
+    def load(self, modules: dict[str, Any]) -> None:
+        """Take the parameters of model and penalty from a checkpoint or the best evaluation."""
+        self.model.load_state_dict(modules["model"])
+        if self.module is not None:
+            self.module.load_state_dict(modules["penalty_state"])
 
-    def _modules_state(self) -> dict[str, Any]:
-        return {
-            "model": self.model.state_dict(),
-            "penalty_state": self.penalty.state_dict()
-            if isinstance(self.penalty, nn.Module)
-            else None,
-        }
-
-    def _load_modules(self, state: dict[str, Any]) -> None:
-        self.model.load_state_dict(state["model"])
-        if isinstance(self.penalty, nn.Module):
-            self.penalty.load_state_dict(state["penalty_state"])
+    def _modules(self) -> dict[str, Any]:
+        penalty = None if self.module is None else self.module.state_dict()
+        return {"model": self.model.state_dict(), "penalty_state": penalty}
 
     def _stop(self, what: str) -> None:
         self.save()  # parameters are still those of the last good step
         raise DivergedError(self.step + 1, what, self.checkpoint)
+
+
+def _read_checkpoint(path: Path, device: torch.device) -> dict[str, Any] | None:
+    """What a checkpoint holds; None when it is damaged: it is set aside."""
+    content = io.BytesIO(path.read_bytes())  # a file that cannot be read is not a damaged one
+    try:
+        state = torch.load(content, map_location=device, weights_only=True)
+        if not isinstance(state, dict) or not state.keys() >= {*_RECORDS, *_STATES}:
+            raise ValueError("it holds something else")
+    except Exception as damage:  # torch, zipfile and pickle each have errors of their own
+        aside = set_aside(path)
+        logger.warning(
+            "checkpoint %s is damaged (%s): set aside as %s, trained again from the start",
+            path.name,
+            str(damage).partition("\n")[0],
+            aside.name,
+        )
+        return None
+    return state
 
 
 def _check_corpus(tokens: Tokens, model: GPT, name: str) -> None:
