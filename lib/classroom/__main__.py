@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from classroom import grading
+from softgeom.checkpoints.tensors import plain
 
 
 def main(words: list[str] | None = None) -> int:
@@ -24,7 +25,7 @@ def main(words: list[str] | None = None) -> int:
             grades.append(grading.grade(path))
             print(grades[-1])
         except (OSError, ValueError) as problem:
-            print(f"{path}: not graded, {problem}", file=sys.stderr)
+            print(f"{plain(path, 400)}: not graded, {problem}", file=sys.stderr)
             failed = 1
     if asked.csv:
         with asked.csv.open("w", encoding="utf-8", newline="") as file:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from classroom import desk
+from softgeom.checkpoints.tensors import plain
 
 _DATA = re.compile(r'<script type="application/json" id="answers">(.*?)</script>', re.DOTALL)
+_FORMULAS = (*"=+-@＝＋－＠\t\r",)  # a spreadsheet reads such a cell as a formula
 _LONGEST = 10**7  # bytes of a file; an hour of answers takes some thousands
 
 
@@ -74,7 +76,7 @@ def grade(path: Path) -> Grade:
     }
     guesses: Any = desk.LESSONS[lesson].PREDICTIONS
     return Grade(
-        name=" ".join(name.split())[:80],
+        name=plain(" ".join(name.split()), 80),
         lesson=lesson,
         solved=" ".join(sorted(solved)),
         exercises=len(exercises),
@@ -97,6 +99,6 @@ def files(places: Iterable[Path]) -> list[Path]:
 def row(found: Grade) -> tuple[Any, ...]:
     """A line of a table with `COLUMNS`; no cell begins as a spreadsheet's formula does."""
     return tuple(
-        f"'{cell}" if isinstance(cell, str) and cell[:1] in "=+-@\t\r" and cell else cell
+        f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULAS) else cell
         for cell in astuple(found)
     )

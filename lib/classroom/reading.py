@@ -181,10 +181,8 @@ def _fraction(part: Any, message: str) -> Fraction:
         part = part.item()
     if isinstance(part, bool) or not isinstance(part, (int, float, str, Fraction)):
         raise ReadingError(f"{message}; this is {_describe(part)}.")
-    if isinstance(part, str) and len(part) > 60:
-        raise ReadingError(f"{message}; this text is too long for a fraction.")
     try:
-        value = Fraction(part.replace(" ", "")) if isinstance(part, str) else Fraction(part)
+        value = _exact(part) if isinstance(part, str) else Fraction(part)
     except ZeroDivisionError:
         raise ReadingError(f"{message}; {written(part, 40)} divides by zero.") from None
     except (ValueError, OverflowError):
@@ -192,6 +190,14 @@ def _fraction(part: Any, message: str) -> Fraction:
     if abs(value) > LARGEST:
         raise ReadingError(f"{message}, none beyond a million.")
     return value
+
+
+def _exact(text: str) -> Fraction:
+    """The fraction or decimal that is written; an exponent could ask for a billion digits."""
+    text = text.replace(" ", "")
+    if len(text) > 60 or "e" in text.lower():
+        raise ValueError
+    return Fraction(text)
 
 
 def members(names: Sequence[Any]) -> Reader:

@@ -50,12 +50,13 @@ def test_a_file_without_answers_gets_a_sentence(handed_in, said, says):
 
 
 def test_one_command_grades_a_folder(handed_in, tmp_path, capsys):
-    handed_in([["winning-1", ["B", "E"]]], name="=cmd()", explanation="x < y")
-    (tmp_path / "other.html").write_text("<p>a page</p>", encoding="utf-8")
+    handed_in([["winning-1", ["B", "E"]]], name="＝cmd()\x1b[2J", explanation="x < y")
+    (tmp_path / "other\x1b[2J.html").write_text("<p>a page</p>", encoding="utf-8")
     assert main([str(tmp_path), "--csv", str(tmp_path / "grades.csv")]) == 1
     printed = capsys.readouterr()
     assert "1 of 6 solved" in printed.out
-    assert "other.html: not graded, it holds no answers" in printed.err
+    assert r"other\x1b[2J.html: not graded, it holds no answers" in printed.err
+    assert "\x1b" not in printed.out + printed.err
     with (tmp_path / "grades.csv").open(encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
-    assert (row["solved"], row["explanation"], row["name"]) == ("1", "x < y", "'=cmd()")
+    assert (row["solved"], row["explanation"], row["name"]) == ("1", "x < y", r"'＝cmd()\x1b[2J")
