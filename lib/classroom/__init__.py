@@ -4,18 +4,18 @@ right.
     classroom.reveal("rankings-guess", guess)      # a prediction, compared with what the library finds
     classroom.check("rankings-1", answer)          # an exercise
     classroom.hint("rankings-1")                   # its first hint; classroom.hint("rankings-1", 2) is the second
-    classroom.veil(explorer, "rankings-guess")     # a figure that keeps its verdicts to itself until that prediction
+    classroom.hide(explorer, "rankings-guess")     # hide a figure's verdicts until that prediction
     classroom.after("rankings-guess", show)        # calls show() after it
     classroom.export("answers.html", name="Ada")   # what was answered, as a page for the teacher
 
-No answer is written down here: every one is computed by the chapters from the numbers that the
+No answer is written down here: every one is computed by the library from the numbers that the
 lesson shows. The lessons themselves are the notebooks in notebooks/lessons.
 """
 
 from __future__ import annotations
 
-from classroom.desk import LESSONS, after, check, hint, reveal, veil
-from classroom.exercise import Exercise, Feedback
-from classroom.sheet import export
+from classroom.answer_sheet import export
+from classroom.lesson import Feedback
+from classroom.questions import LESSONS, after, check, hide, hint, reveal
 
-__all__ = ["LESSONS", "Exercise", "Feedback", "after", "check", "export", "hint", "reveal", "veil"]
+__all__ = ["LESSONS", "Feedback", "after", "check", "export", "hide", "hint", "reveal"]

@@ -1,8 +1,8 @@
 """A lesson as one HTML file that needs no kernel: what the notebook in `notebooks/lessons` says,
 with its figures live and its questions answered by the page (`static/lesson.js`).
 
-`python -m classroom.pages FOLDER` writes all of them. The notebook's cells run here once, on a desk
-that notes what they ask and show. Cells tagged `kernel`, which speak of running cells, are left
+`python -m classroom.pages FOLDER` writes all of them. The notebook's cells run here once, with
+a `classroom` that notes what they ask and show. Cells tagged `kernel`, which speak of running cells, are left
 out, and so is what asks the kernel about a figure.
 """
 
@@ -66,13 +66,13 @@ def page(name: str) -> str:
     """
     number = names().index(name)
     key = list(classroom.LESSONS)[number]
-    told = _Telling()
+    shown = _Rendering()
     for cell in _cells(name):
-        told.tell(cell)
+        shown.add(cell)
     lesson = for_page(tables.lesson(key))
-    lesson |= {"key": key, "number": number + 1, "title": title(name), "figures": told.figures}
-    kinds = dict.fromkeys(figure["kind"] for figure in told.figures)
-    said = f"{_NOSCRIPT}\n{''.join(told.parts)}"
+    lesson |= {"key": key, "number": number + 1, "title": title(name), "figures": shown.figures}
+    kinds = dict.fromkeys(figure["kind"] for figure in shown.figures)
+    said = f"{_NOSCRIPT}\n{''.join(shown.parts)}"
     body = f'<main class="softgeom lesson">\n{said}</main>\n{_script(lesson, kinds)}'
     style = scripts.stylesheet() + FIGURE + scripts.text("lesson.css")
     return document(title(name), style, body)
@@ -110,7 +110,7 @@ def _script(lesson: dict[str, Any], kinds: dict[str, None]) -> str:
     )
 
 
-class _Telling:
+class _Rendering:
     """Runs a lesson's cells one after another and keeps what a reader sees of them."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class _Telling:
         self._names: dict[str, Any] = {}
         self._markdown = _markdown()
 
-    def tell(self, cell: dict[str, Any]) -> None:
+    def add(self, cell: dict[str, Any]) -> None:
         tags, source = cell["metadata"].get("tags", []), "".join(cell["source"])
         if "kernel" in tags:
             return
@@ -134,7 +134,7 @@ class _Telling:
             self._print(printed, value)
         for explorer, (until, state) in list(self._shown.items()):
             if _state(explorer) != state:  # set anew for what follows
-                self.veil(explorer, until)
+                self.hide(explorer, until)
 
     def _run(self, source: str) -> tuple[str, Any]:
         tree, value = ast.parse(source), None
@@ -166,13 +166,13 @@ class _Telling:
 
     reveal = check
 
-    def veil(self, explorer: Explorer, until: str) -> Explorer:
+    def hide(self, explorer: Explorer, until: str) -> Explorer:
         state = _state(explorer)
         self._shown[explorer] = until, state
         self.parts.append(f'<div data-figure="{len(self.figures)}" data-until="{until}"></div>\n')
         kind = type(explorer).__name__.removesuffix("Explorer").lower()
-        veiled = {"veiled": True, "presets": []}
-        self.figures.append({"kind": kind, "state": initial_state(kind) | state | veiled})
+        hidden = {"veiled": True, "presets": []}
+        self.figures.append({"kind": kind, "state": initial_state(kind) | state | hidden})
         return explorer
 
     def after(self, name: str, show: Callable[[], Any]) -> None:
@@ -203,7 +203,7 @@ def _markdown() -> MarkdownIt:
 
 
 def inline(text: str) -> str:
-    """One sentence of the desk as HTML; places to fill stay."""
+    """One sentence as HTML; places to fill stay."""
     return _markdown().renderInline(re.sub(r"\$[^$]*\$", _single_braces, text))
 
 

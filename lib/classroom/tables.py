@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain, combinations, permutations
 from typing import Any
 
-import numpy as np
-
-from classroom import folding, leaders, pairs, rankings, trusting, winning
-from classroom.desk import LESSONS
-from classroom.exercise import Exercise, Prediction
+from classroom import asking, folding, leaders, rankings, trusting, winning
+from classroom.lesson import Question
+from classroom.questions import LESSONS
 from papers.bottleneck.counting.regions import count_regions
 from papers.hardmax.dynamics import hardmax_step
 
@@ -24,47 +22,41 @@ Reply = tuple[bool | None, str]
 
 _EACH = 1000  # every whole number up to here is asked, thoughts behind larger ones span many
 _FARTHEST = 10**9
-_WORDS = {"asking": pairs}  # where a lesson has two modules, the one whose questions need words
 
 
 def lesson(name: str) -> dict[str, Any]:
     """What a page has to know of a lesson: lists, numbers and texts in Markdown."""
-    module: Any = LESSONS[name]
+    known = LESSONS[name]
     texts: list[Reply] = []
     questions = {
         f"{name}-{key}": {
             "form": asked.read.form,
             "table": _table(asked, texts),
-            "hints": getattr(asked, "hints", ()),
-            "right": None if isinstance(asked, Prediction) else False,
+            "hints": asked.hints,
+            "right": None if key in known.predictions else False,
         }
-        for key, asked in (module.PREDICTIONS | module.EXERCISES).items()
+        for key, asked in (known.predictions | known.exercises).items()
     }
-    words = _WORDS.get(name, module).SAY.texts
-    return {"questions": questions, "texts": texts, "words": words, "data": _DATA[name]()}
+    return {"questions": questions, "texts": texts, "words": known.sentences, "data": _DATA[name]()}
 
 
-def _table(asked: Exercise | Prediction, texts: list[Reply]) -> dict[str, Any] | None:
+def _table(asked: Question, texts: list[Reply]) -> dict[str, Any] | None:
     form = asked.read.form
-    if form["kind"] == "whole" and asked is not trusting.EXERCISES["4"]:
+
+    def index(value: Any) -> int:
+        feedback = asked.reply(value)
+        text = _without(value, feedback.text) if form["kind"] == "whole" else feedback.text
+        if (feedback.right, text) not in texts:
+            texts.append((feedback.right, text))
+        return texts.index((feedback.right, text))
+
+    if form["kind"] == "whole" and asked is not trusting.LESSON.exercises["4"]:
         high = _FARTHEST if form["high"] is None else form["high"]
-
-        def reply(n: int) -> Reply:
-            found = asked.reply(n)
-            return found.right, _without(n, found.text)
-
-        runs = list(_runs(reply, form["low"], high))
-        return {"runs": [(last if last < high else None, _index(r, texts)) for last, r in runs]}
+        runs = _runs(index, form["low"], high)
+        return {"runs": [(last if last < high else None, reply) for last, reply in runs]}
     if form["kind"] not in _ALL:
         return None
-    replies = {key: asked.reply(value) for key, value in _ALL[form["kind"]](form)}
-    return {"keys": {key: _index((r.right, r.text), texts) for key, r in replies.items()}}
-
-
-def _index(reply: Reply, texts: list[Reply]) -> int:
-    if reply not in texts:
-        texts.append(reply)
-    return texts.index(reply)
+    return {"keys": {key: index(value) for key, value in _ALL[form["kind"]](form)}}
 
 
 def _without(n: int, text: str) -> str:
@@ -73,7 +65,7 @@ def _without(n: int, text: str) -> str:
     return re.sub(rf"(?<![\w.,]){n}(?!\w|[.,]\d)", "{n}", text)
 
 
-def _runs(reply: Callable[[int], Reply], low: int, high: int) -> Iterator[tuple[int, Reply]]:
+def _runs(reply: Callable[[int], int], low: int, high: int) -> Iterator[tuple[int, int]]:
     """(last number, reply) of the runs from `low` to `high`."""
     asked = [*range(low, min(high, _EACH) + 1)]
     while asked[-1] < high:
@@ -110,52 +102,43 @@ def _leaders() -> dict[str, Any]:
     before = leaders.START[leaders.ASKED - 1]
     after = hardmax_step(leaders.START, leaders.IDENTITY, leaders.ALPHA)[leaders.ASKED - 1]
     goal = before + (after - before) * (1 + leaders.ALPHA) / leaders.ALPHA
-    places = {
-        "before": before,
-        "after": after,
-        "goal": goal,
-        "half": before + leaders.ALPHA * (goal - before),
-        "rectangle": leaders.RECTANGLE,
-    }
-    return {name: place.tolist() for name, place in places.items()}
-
-
-def _winning() -> dict[str, Any]:
-    own = winning.OWN_ROW
     return {
-        "triangle": winning.TRIANGLE.W.tolist(),
-        "biases": winning.TRIANGLE_BIAS,
-        "roof": float(winning.captor_weights() @ winning.TRIANGLE_BIAS),
-        "seven": winning.SEVEN.W.tolist(),
-        "own": own.W.tolist(),
-        "first": own.token(int(np.argmax(own.logits(own.W[3])))),
+        "before": before.tolist(),
+        "after": after.tolist(),
+        "goal": goal.tolist(),
+        "half": (before + leaders.ALPHA * (goal - before)).tolist(),
+        "rectangle": leaders.RECTANGLE.tolist(),
     }
 
 
-def _trusting() -> dict[str, Any]:
-    return {
-        "rows": [trusting.ROWS[name] for name in "ABCD"],
-        "right": str(trusting.largest_bias()),
-        "plain": str(sum(trusting.BIASES.values()) / 3),
-        "box": trusting.largest_box(),
-        "miss": str(sum(map(abs, trusting.residual(trusting.printed_weights())))),
-        "gap": str(trusting.GAP),
-    }
-
-
+# what the page's judges know of each lesson
 _DATA: dict[str, Callable[[], dict[str, Any]]] = {
     "rankings": lambda: {
         "W": rankings.LAYER.W.tolist(),
         "most": count_regions(4, 2, bias=True),
         "general": count_regions(4, 2, bias=False),
     },
-    "winning": _winning,
+    "winning": lambda: {
+        "triangle": winning.TRIANGLE.W.tolist(),
+        "biases": winning.TRIANGLE_BIAS,
+        "roof": float(winning.captor_weights() @ winning.TRIANGLE_BIAS),
+        "seven": winning.SEVEN.W.tolist(),
+        "own": winning.OWN_ROW.W.tolist(),
+        **winning.winner_at_the_row_of_d(),
+    },
     "folding": lambda: {
         "past": folding.PAST.tolist(),
         "coupling": folding.PLANE_COUPLING,
         "strong": folding.STRONG,
     },
     "leaders": _leaders,
-    "trusting": _trusting,
-    "asking": lambda: {"index": pairs.INDEX.W.tolist()},
+    "trusting": lambda: {
+        "rows": [trusting.ROWS[name] for name in "ABCD"],
+        "right": str(trusting.largest_bias()),
+        "plain": str(sum(trusting.BIASES.values()) / 3),
+        "box": trusting.largest_box(),
+        "miss": str(sum(map(abs, trusting.residual(trusting.printed_weights())))),
+        "gap": str(trusting.GAP),
+    },
+    "asking": lambda: {"index": asking.INDEX.W.tolist()},
 }

@@ -12,7 +12,7 @@ from jupyter_core.utils import run_sync
 from lesson_cases import text_of
 from nbclient import NotebookClient
 
-from classroom import LESSONS, folding, leaders, masks, pairs, rankings, recorded, trusting, winning
+from classroom import LESSONS, asking, folding, leaders, rankings, recorded, trusting, winning
 from classroom.pages import names
 from papers.hardmax import check_theorem
 from softgeom.layer import SoftmaxLayer, Unbounded
@@ -103,16 +103,23 @@ def _spoilers(name: str) -> list[str]:
     if name == "folding":
         coupling = folding.first_folding_coupling(folding.PAIR)
         mass = folding.mass(folding.PAIR, folding.PAIR_COUPLING, 1.0)
-        score = folding._of_the_gpt()["score"]
-        return [rf"c = \*\*{coupling:.4g}", f"{mass:.3f}", "smallest slope", f"{score:.2f} nats"]
+        gpt = recorded.evidence("23_margin_sweep", "003-section-7-barrier-regime")
+        return [
+            rf"c = \*\*{coupling:.4g}",
+            f"{mass:.3f}",
+            "smallest slope",
+            f"{gpt['score']:.2f} nats",
+        ]
     if name == "trusting":
         return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]
     if name == "asking":
-        told = [f"{len(masks.freeing())} of 4 cases", f"{pairs.pairs_together()} pairs"]
-        told = [rf"\*\*{words}" for words in (*told, f"{masks._can_win()[0]} can win")]
+        can_win = recorded.evidence("19_beyond_one_softmax", "001-mask-frees")["can_win"]
+        told = [f"{len(asking.freeing())} of 4 cases", f"{asking.pairs_together()} pairs"]
+        told = [rf"\*\*{words}" for words in (*told, f"{can_win} can win")]
         return [*told, "argmaxable", r"\bma2\b"]
     found = check_theorem(leaders.START, np.eye(2), leaders.ALPHA)
     named = ", ".join(str(i + 1) for i in np.flatnonzero(found.leaders))
     told = [rf"{found.leaders.sum()} leaders", rf"{len(found.sites)}(\*\*)? places"]
     told += [rf"\[{named}\]", "same\\*\\*|others\\*\\*", "theorem holds"]
-    return [*told, rf"\*\*{leaders._kept():.0f}%"]
+    kept = recorded.value("43_leader_explanations", "deleting_leaders_keeps")
+    return [*told, rf"\*\*{100 * kept:.0f}%"]

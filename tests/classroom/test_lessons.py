@@ -10,7 +10,7 @@ from enumeration import enumerate_verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classroom import folding, leaders, masks, pairs, rankings, reading, trusting, winning
+from classroom import asking, folding, leaders, rankings, reading, trusting, winning
 from classroom.reading import ReadingError
 from papers.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from papers.hardmax.dynamics import attention, trajectory
@@ -54,7 +54,7 @@ def test_folds_and_layers_needed_have_their_closed_forms():
 
 def test_which_rivals_block_which_are_needless_and_the_largest_mask():
     """By enumeration of all subsets, with nothing of the answers' own search."""
-    W = masks.RIVALS.W * 4
+    W = asking.RIVALS.W * 4
     others = [i for i in range(5) if i != 3]
 
     def wins(rivals) -> bool:
@@ -63,27 +63,27 @@ def test_which_rivals_block_which_are_needless_and_the_largest_mask():
         return first.verdict == "argmaxable"
 
     assert not wins(others)
-    assert {"ABCDE"[i] for i in others if wins([k for k in others if k != i])} == masks.freeing()
+    assert {"ABCDE"[i] for i in others if wins([k for k in others if k != i])} == asking.freeing()
     for k in range(1, 5):
         for some in itertools.combinations(others, k):
             least = not wins(some) and all(wins([i for i in some if i != r]) for r in some)
-            assert masks.blocks_minimally("ABCDE"[i] for i in some) == least
-    W, sizes = masks.VOCABULARY.W, []
+            assert asking.blocks_minimally("ABCDE"[i] for i in some) == least
+    W, sizes = asking.VOCABULARY.W, []
     for k in range(1, 8):
         for some in itertools.combinations(range(7), k):
             part = scan(SoftmaxLayer(W[list(some)]), features=Unbounded()).counts
             if 4 in some and part["argmaxable"] == k:
                 sizes.append(k)
-    assert max(sizes) == masks.largest_with("E") == len(masks.best_mask("E"))
+    assert max(sizes) == len(asking.best_mask("E"))
 
 
 def test_the_pairs_that_come_back_are_those_met_on_a_turn():
     """By the queries between the ties, with nothing of the answers' own search."""
     turns = np.linspace(0, 2 * np.pi, 3600, endpoint=False) + 1e-4
-    logits = np.column_stack([np.cos(turns), np.sin(turns)]) @ pairs.INDEX.W.T
+    logits = np.column_stack([np.cos(turns), np.sin(turns)]) @ asking.INDEX.W.T
     seen = {frozenset(row) for row in np.argsort(-logits, axis=1)[:, :2].tolist()}
-    assert len(seen) == pairs.pairs_together()
-    assert set(scan(pairs.INDEX, features=Unbounded()).table["verdict"]) == {"argmaxable"}
+    assert len(seen) == asking.pairs_together()
+    assert set(scan(asking.INDEX, features=Unbounded()).table["verdict"]) == {"argmaxable"}
 
 
 def test_what_the_solutions_claim_is_true():

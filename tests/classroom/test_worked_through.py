@@ -1,55 +1,15 @@
-"""Every question answered rightly and wrongly; each lesson worked through."""
+"""Each lesson's notebook, worked through in a kernel, and its page without one."""
 
 import re
 import time
 
 import nbformat
 import pytest
-from lesson_cases import RIGHT, WRONG, text_of, value
+from lesson_cases import RIGHT, WRONG, text_of
 
-import classroom
-from classroom import rankings
+from classroom import LESSONS, pages, rankings
 
-
-def _reply(question: str, typed: str) -> classroom.Feedback:
-    ask = classroom.reveal if "guess" in question else classroom.check
-    return ask(question, value(typed))
-
-
-def test_every_question_is_answered_here():
-    asked = {
-        f"{name}-{key}"
-        for name, lesson in classroom.LESSONS.items()
-        for key in (*lesson.EXERCISES, *lesson.PREDICTIONS)
-    }
-    assert set(RIGHT) == {question for question, _, _ in WRONG} == asked
-
-
-@pytest.mark.parametrize("question", RIGHT)
-def test_right_answers(question):
-    for typed in RIGHT[question]:
-        feedback = _reply(question, typed)
-        if "guess" in question:
-            assert "You saw it" in feedback.text
-            assert feedback.right is None
-        else:
-            assert repr(feedback).startswith("Right."), feedback
-            assert feedback.right is True
-
-
-@pytest.mark.parametrize(("question", "typed", "says"), WRONG)
-def test_the_reason_for_a_mistake_is_named(question, typed, says):
-    feedback = _reply(question, typed)
-    assert says in feedback.text
-    if "guess" in question:
-        assert "You saw it" not in feedback.text
-        assert feedback.right is None
-    else:
-        assert feedback._repr_markdown_().startswith("> **Not yet.**")
-        assert feedback.right is False
-
-
-ODD = ['"banana"', "[1, 2, [3]]"]  # test_desk.py asks with many more
+ODD = ['"banana"', "[1, 2, [3]]"]  # test_questions.py asks with many more
 ASKING = re.compile(r'classroom\.(check|reveal)\("([^"]+)", (answer|guess)\)')
 REFUSALS = ("Your turn.", "I cannot read that.", "Not yet.")
 
@@ -70,7 +30,7 @@ def _answer(notebook, answers):
 
 
 def _replies(notebook):
-    """What the desk said to each answer: lists of texts by question."""
+    """The replies to each answer: lists of texts by question."""
     replies: dict[str, list[str]] = {}
     for cell in notebook.cells:
         if question := cell.metadata.get("asked"):
@@ -83,7 +43,7 @@ def _given_away(patterns, texts):
     return [each for each in patterns if any(re.search(each, text) for text in texts)]
 
 
-@pytest.mark.parametrize("name", classroom.LESSONS)
+@pytest.mark.parametrize("name", LESSONS)
 def test_odd_answers_and_none_get_one_sentence_and_learn_nothing(
     lesson, execute, spoilers, explorers, name
 ):
@@ -109,14 +69,14 @@ def test_odd_answers_and_none_get_one_sentence_and_learn_nothing(
     assert any("**Guess first.**" in text for text in texts)
 
 
-@pytest.mark.parametrize("name", classroom.LESSONS)
+@pytest.mark.parametrize("name", LESSONS)
 def test_wrong_answers_right_ones_and_the_lesson_s_own_solutions(
     lesson, execute, spoilers, explorers, tmp_path, name
 ):
     notebook = lesson(name)
     mistakes = {question: typed for question, typed, _ in reversed(WRONG)}
     asked = _answer(notebook, lambda question: [mistakes[question], RIGHT[question][0]])
-    numbers = list(classroom.LESSONS[name].EXERCISES)
+    numbers = list(LESSONS[name].exercises)
     solutions = ", ".join(f"{number}: solution_{number}" for number in numbers)
     judged = f"{{k: classroom.check(f'{name}-{{k}}', v) for k, v in {{{solutions}}}.items()}}"
     for code in (judged, "import sys; 'torch' in sys.modules"):
@@ -144,7 +104,7 @@ def test_wrong_answers_right_ones_and_the_lesson_s_own_solutions(
     assert "Because." in page
 
 
-@pytest.mark.parametrize("name", classroom.LESSONS)
+@pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_has_its_parts(lesson, name):
     cells = lesson(name).cells
     text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
@@ -155,16 +115,16 @@ def test_a_lesson_has_its_parts(lesson, name):
     opening = text[text.index("**You will learn**") : text.index("**You need**")]
     assert opening.count("\n- ") == 3
     solutions = [cell for cell in cells if "solution" in cell.metadata.get("tags", [])]
-    assert len(solutions) == len(classroom.LESSONS[name].EXERCISES)
+    assert len(solutions) == len(LESSONS[name].exercises)
     assert all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in solutions)
     # JupyterLab shows a collapsed cell's first line
     assert all(cell.source.startswith("# Solution") for cell in solutions)
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    for number in classroom.LESSONS[name].EXERCISES:
+    for number in LESSONS[name].exercises:
         assert f'classroom.check("{name}-{number}", answer)' in code
-    for key in classroom.LESSONS[name].PREDICTIONS:
+    for key in LESSONS[name].predictions:
         assert f'classroom.reveal("{name}-{key}", guess)' in code
-    assert len(re.findall(r"Explorer\(", code)) == code.count("classroom.veil(") > 0
+    assert len(re.findall(r"Explorer\(", code)) == code.count("classroom.hide(") > 0
     assert "explanation = ...\nclassroom.export(" in code
     assert text.index("## Explain it to your neighbour") < text.index("## What to take away")
 
@@ -183,3 +143,17 @@ def test_the_start_page_runs(repository, execute, explorers):
     for cell in notebook.cells:
         for target in re.findall(r"\]\(([^)#:]+)\)", cell.source):
             assert (repository / "notebooks" / target).exists(), target
+
+
+@pytest.mark.parametrize("notebook", pages.names())
+def test_a_page_has_all_of_its_lesson(notebook):
+    page = pages.page(notebook)
+    key, lesson = list(LESSONS.items())[int(notebook[0]) - 1]
+    for question in (*lesson.predictions, *lesson.exercises):
+        assert page.count(f'data-question="{key}-{question}"') == 1
+    assert page.count("<details>") == len(lesson.exercises)
+    body = page[page.index("<main") : page.index("</main>")]
+    assert not any(word in body for word in ("$", "classroom.", "Shift+Enter", "run the cell"))
+    assert "data-figure" in body
+    assert "<noscript>" in body  # else its answer boxes stand empty without a word
+    assert len(page.encode()) < 200_000

@@ -1,5 +1,4 @@
-"""The answer sheet: what a learner wrote in this kernel and what the desk replied, as a page to
-hand in.
+"""The answer sheet: what a learner wrote in this kernel and what was replied, as a page to hand in.
 
     classroom.export("answers.html", name="Ada", explanation="Two distant tokens ...")
 
@@ -13,7 +12,7 @@ import html
 from pathlib import Path
 from typing import Any
 
-from classroom.exercise import Feedback
+from classroom.lesson import Feedback
 from classroom.reading import written
 from softgeom.web.document import document
 
@@ -31,10 +30,9 @@ code { overflow-wrap: anywhere; }
 _attempts: dict[str, list[tuple[str, Feedback]]] = {}
 
 
-def note(name: str, answer: Any, feedback: Feedback) -> Feedback:
-    """Enter an attempt at the exercise or prediction `name`, and hand the feedback on."""
+def note(name: str, answer: Any, feedback: Feedback) -> None:
+    """Enter an attempt at the exercise or prediction `name`."""
     _attempts.setdefault(name, []).append((written(answer, LONGEST), feedback))
-    return feedback
 
 
 def page(name: str = "", explanation: str = "") -> str:
@@ -62,30 +60,31 @@ def export(path: str | Path, name: str = "", explanation: Any = "") -> Feedback:
     replaced), for the teacher, with what is said to the lesson's last question; while that is `...`
     nothing is written. Whatever goes wrong, the result is a sentence and no error.
     """
-    trouble = "I cannot write that."
     if explanation is ...:
         return Feedback(
             "Replace the `...` by what you told your neighbour, in quotes, and run the cell again.",
             heading="To hand in.",
         )
-    if not _attempts and not str(explanation).strip():
-        return Feedback(
-            "Nothing was answered yet, so there is nothing to hand in.", heading=trouble
-        )
-    if not isinstance(path, (str, Path)) or Path(path).suffix.lower() != ".html":
-        return Feedback(
-            "Give the page a file name that ends in .html, such as 'answers.html', in quotes.",
-            heading=trouble,
-        )
-    try:
-        Path(path).write_text(page(str(name), str(explanation)), encoding="utf-8", errors="replace")
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or "it is not a name that a file can have"
-        return Feedback(f"The file {str(path)!r:.80} cannot be written: {reason}.", heading=trouble)
+    if problem := _problem(path, str(name), str(explanation)):
+        return Feedback(problem, heading="I cannot write that.")
     return Feedback(
         f"Your answers are in `{path}`: open it, read it through, and hand it in.",
         heading="Written.",
     )
+
+
+def _problem(path: Any, name: str, explanation: str) -> str | None:
+    """Write the sheet, or say in a sentence why it cannot be written."""
+    if not _attempts and not explanation.strip():
+        return "Nothing was answered yet, so there is nothing to hand in."
+    if not isinstance(path, (str, Path)) or Path(path).suffix.lower() != ".html":
+        return "Give the page a file name that ends in .html, such as 'answers.html', in quotes."
+    try:
+        Path(path).write_text(page(name, explanation), encoding="utf-8", errors="replace")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a name that a file can have"
+        return f"The file {str(path)!r:.80} cannot be written: {reason}."
+    return None
 
 
 def _question(asked: str, tries: list[tuple[str, Feedback]]) -> str:

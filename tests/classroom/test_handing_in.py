@@ -1,13 +1,17 @@
-"""The answer sheet holds every attempt as text, and a file that cannot be written is a sentence."""
+"""The answer sheet holds every attempt as text; what a page saved is judged again, whatever it
+claims. A file that cannot be written or read gets a sentence.
+"""
 
+import csv
+import json
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import classroom
-from classroom import desk, rankings, sheet
-from papers.explorers import AttentionExplorer, FoldExplorer, HardmaxExplorer, SoftmaxExplorer
+from classroom import answer_sheet
+from classroom.grading import grade, main
 
 
 class _Reader(HTMLParser):
@@ -31,9 +35,7 @@ class _Unprintable:
 
 @pytest.fixture(autouse=True)
 def nothing_answered(monkeypatch):
-    monkeypatch.setattr(sheet, "_attempts", {})
-    monkeypatch.setattr(desk, "_answered", set())
-    monkeypatch.setattr(desk, "_veiled", {})
+    monkeypatch.setattr(answer_sheet, "_attempts", {})
 
 
 def test_every_attempt_is_on_the_page_in_order(tmp_path):
@@ -59,9 +61,9 @@ def test_nothing_that_was_written_becomes_markup():
 
 
 def sheet_of(answer, **words) -> str:
-    sheet._attempts.clear()
+    answer_sheet._attempts.clear()
     classroom.check("rankings-2", answer)
-    return sheet.page(**words)
+    return answer_sheet.page(**words)
 
 
 def test_odd_answers_leave_a_small_page_and_none_comes_before_the_explanation(tmp_path):
@@ -69,7 +71,7 @@ def test_odd_answers_leave_a_small_page_and_none_comes_before_the_explanation(tm
     assert classroom.export(tmp_path / "answers.html", explanation=...).heading == "To hand in."
     assert not list(tmp_path.iterdir())
     for answer in (np.zeros(10**5), "x" * 10**6, [[1] * 10**4], 10**5000, _Unprintable(), "\ud800"):
-        sheet._attempts.clear()
+        answer_sheet._attempts.clear()
         classroom.check("rankings-2", answer)
         assert classroom.export(tmp_path / "answers.html").heading == "Written."
         assert (tmp_path / "answers.html").stat().st_size < 10_000
@@ -86,42 +88,54 @@ def test_a_file_that_cannot_be_written_is_a_sentence(path):
     assert "\n" not in feedback.text
 
 
+@pytest.fixture
+def handed_in(tmp_path):
+    """`handed_in(attempts, **more)`: a file as a lesson's page saves it."""
+
+    def write(tried, **more):
+        said = {"lesson": "winning", "name": "Ada", "explanation": "", "attempts": tried} | more
+        path, text = tmp_path / "answers.html", json.dumps(said).replace("<", "\\u003c")
+        script = f'<script type="application/json" id="answers">{text}</script>'
+        path.write_text(f"<p>Right.</p>{script}", encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_answers_are_judged_again(handed_in):
+    attempts = [
+        ["winning-guess", True], ["winning-guess", False], ["winning-1", ["A"]],
+        ["winning-1", ["B", "E"]], ["winning-2", [0, 0]], ["winning-3", [0.5, 0.125, 0.375]],
+        ["winning-99", 1], ["rankings-2", 10], ["winning-4", {"a": [1]}],
+    ]  # fmt: skip
+    found = grade(handed_in(attempts, explanation="corners"))
+    assert (found.name, found.lesson, found.solved) == ("Ada", "winning", "1 3")
+    assert (found.exercises, found.attempts, found.guesses) == (6, 5, 1)
+    assert "2 of 6 solved in 5 attempts (1 3), 1 guesses, explained" in str(found)
+
+
 @pytest.mark.parametrize(
-    "make", [SoftmaxExplorer, FoldExplorer, AttentionExplorer, HardmaxExplorer]
+    ("said", "says"),
+    [
+        ({"lesson": "flying"}, "no lesson 'flying'"),
+        ({"attempts": 3}, "not written as"),
+        ({"attempts": [["winning-1"]]}, "not written as"),
+    ],
 )
-def test_a_hidden_explorer_appears_after_any_readable_guess(make):
-    explorer = classroom.veil(make(), until="rankings-guess")
-    other = classroom.veil(make(), until="winning-guess")
-    assert explorer.veiled
-    assert explorer.presets == []
-    classroom.reveal("rankings-guess", ...)
-    classroom.reveal("rankings-guess", "banana")
-    assert explorer.veiled
-    classroom.reveal("rankings-guess", 7)
-    assert not explorer.veiled
-    assert other.veiled
-    assert not classroom.veil(make(), until="rankings-guess").veiled
+def test_a_file_without_answers_gets_a_sentence(handed_in, said, says):
+    path = handed_in([], **said)
+    with pytest.raises(ValueError, match=says):
+        grade(path)
 
 
-def test_exercises_and_gates_wait_for_their_answers():
-    explorer = classroom.veil(SoftmaxExplorer(), until="rankings-2")
-    classroom.check("rankings-2", 11)
-    assert explorer.veiled
-    classroom.check("rankings-2", 10)
-    assert not explorer.veiled
-    calls = []
-
-    def show():
-        calls.append(1)
-        return rankings.realised(rankings.LAYER.W)
-
-    closed = classroom.after("rankings-guess", show)
-    assert closed.heading == "Guess first."
-    assert "classroom.reveal('rankings-guess', guess)" in closed.text
-    assert not calls
-    classroom.reveal("rankings-guess", 7)
-    assert classroom.after("rankings-guess", show) == 12
-    with pytest.raises(ValueError, match="rankings has rankings-guess"):
-        classroom.veil(SoftmaxExplorer(), until="rankings-guss")
-    with pytest.raises(ValueError, match="There is no"):
-        classroom.after("rankings-1", print)  # an exercise: its answer is not printed by any cell
+def test_one_command_grades_a_folder(handed_in, tmp_path, capsys):
+    handed_in([["winning-1", ["B", "E"]]], name="＝cmd()\x1b[2J", explanation="x < y")
+    (tmp_path / "other\x1b[2J.html").write_text("<p>a page</p>", encoding="utf-8")
+    assert main([str(tmp_path), "--csv", str(tmp_path / "grades.csv")]) == 1
+    printed = capsys.readouterr()
+    assert "1 of 6 solved" in printed.out
+    assert r"other\x1b[2J.html: not graded, it holds no answers" in printed.err
+    assert "\x1b" not in printed.out + printed.err
+    with (tmp_path / "grades.csv").open(encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["solved"], row["explanation"], row["name"]) == ("1", "x < y", r"'＝cmd()\x1b[2J")
