@@ -9,11 +9,6 @@ from papers.margins import scalar
 from papers.margins.jacobian import attend, attention_jacobian_blocks
 
 
-def state(preset: dict) -> dict:
-    """A preset without its words."""
-    return {key: value for key, value in preset.items() if key not in ("name", "note")}
-
-
 def test_attention_weights_covariances_and_determinants_agree(javascript):
     rng = np.random.default_rng(3)
     couplings, turns = rng.normal(size=30) * 2, rng.uniform(-180, 180, size=30)
@@ -103,7 +98,7 @@ def _starts() -> list[dict]:
         }
         for _ in range(30)
     ]
-    presets = [state(preset) for preset in examples.HARDMAX_PRESETS]
+    presets = [examples.settings(preset) for preset in examples.PRESETS["hardmax"]]
     # The presets contain exact ties. Turned, they are ties up to rounding, which the tolerance must
     # still see.
     turn = np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]])
@@ -140,6 +135,6 @@ def test_warm_layers_agree_and_cool_down_to_hardmax(javascript):
         explorer = HardmaxExplorer(**case, layers=6)
         np.testing.assert_allclose(seen, explorer.states, atol=1e-9)
         assert not explorer.leaders.any()
-    start = state(examples.HARDMAX_PRESETS[0]) | {"layers": 3}
+    start = examples.settings(examples.PRESETS["hardmax"][0]) | {"layers": 3}
     cold, hard = HardmaxExplorer(**start, temperature=1e-3), HardmaxExplorer(**start)
     np.testing.assert_allclose(cold.states, hard.states, atol=1e-6)

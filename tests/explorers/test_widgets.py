@@ -107,7 +107,7 @@ def test_fewer_layers_show_a_layer_that_exists():
 
 def test_presets_do_what_their_names_say():
     losers, told = {}, set()
-    for preset in examples.SOFTMAX_PRESETS:
+    for preset in examples.PRESETS["softmax"]:
         explorer, name = SoftmaxExplorer(preset["W"], preset["b"]), preset["name"]
         formula = count_regions(len(preset["W"]), 2, bias=preset["b"] is not None)
         assert (explorer.rankings == formula) == ("special position" not in name), name
@@ -149,18 +149,13 @@ def test_a_page_is_allowed_what_it_needs_and_nothing_else(needs, more):
     assert "<title>A &lt; B</title>" in text
 
 
-def test_a_page_can_start_elsewhere_and_cannot_be_broken_out_of():
+def test_a_page_can_start_elsewhere_cannot_be_broken_out_of_and_names_what_is_unknown():
     text = page("softmax", {"W": TRIANGLE, "names": ["</script><b>", "b", "c"]})
     assert "</script><b>" not in text
     assert "\\u003c/script>" in text
-
-
-@pytest.mark.parametrize(
-    ("call", "told"), [(("maxout",), "there is no explorer"), (("softmax", {"V": 1}), "has no V")]
-)
-def test_an_unknown_page_or_state_is_named(call, told):
-    with pytest.raises(ValueError, match=told):
-        page(*call)
+    for call, says in ((("maxout",), "there is no explorer"), (("softmax", {"V": 1}), "has no V")):
+        with pytest.raises(ValueError, match=says):
+            page(*call)
 
 
 @pytest.mark.parametrize(
@@ -178,27 +173,28 @@ def test_joined_modules_share_no_top_level_name(text):
     assert len(declared) == len(set(declared))
 
 
-def fold(name):
-    return shown(FoldExplorer, examples.FOLD_PRESETS, name)
-
-
-def shown(explorer, presets, name, **more):
+def shown(explorer, kind, name, **more):
     """An explorer as the preset of that name sets it."""
-    (preset,) = (preset for preset in presets if preset["name"] == name)
-    return explorer(**{k: v for k, v in preset.items() if k not in ("name", "note")}, **more)
+    (preset,) = (preset for preset in examples.PRESETS[kind] if preset["name"] == name)
+    return explorer(**examples.settings(preset), **more)
 
 
 def test_presets_of_folds_and_of_leaders_do_what_their_names_say():
-    assert len(fold("A fold: three tokens, one residual").preimages) == 3
-    assert 0 < fold("Two tokens, about to fold").smallest_slope <= 0.5
-    assert fold("Negative coupling: never folded").smallest_slope >= 1
+    for name, least, most, count in (
+        ("A fold: three tokens, one residual", -np.inf, 0, 3),
+        ("Two tokens, about to fold", 0, 0.5, 1),
+        ("Negative coupling: never folded", 1, np.inf, 1),
+    ):
+        explorer = shown(FoldExplorer, "fold", name)
+        assert least < explorer.smallest_slope <= most
+        assert len(explorer.preimages) == count
     for name, leaders in {
         "Three leaders": [1, 2, 3],
         "A square: four leaders": [1, 2, 3, 4],
         "A stretched A changes the leaders": [1, 3],
         "An emerging leader": None,
     }.items():
-        explorer = shown(HardmaxExplorer, examples.HARDMAX_PRESETS, name, layers=24)
+        explorer = shown(HardmaxExplorer, "hardmax", name, layers=24)
         to_itself = (attention(explorer.Z, explorer.A) == np.eye(len(explorer.Z))).all(1)
         at_start, at_end = ((np.flatnonzero(x) + 1).tolist() for x in (to_itself, explorer.leaders))
         assert (at_end == at_start == leaders) == (leaders is not None), name
@@ -214,6 +210,6 @@ def test_candidates_and_pairs_have_verdicts_of_their_own():
     explorer.among = [1, 1, 1, 0]
     explorer.set_layer(TRIANGLE)
     assert explorer.among is None
-    (ring,) = (p for p in examples.SOFTMAX_PRESETS if p["name"].startswith("Retrieval"))
+    (ring,) = (p for p in examples.PRESETS["softmax"] if p["name"].startswith("Retrieval"))
     explorer = SoftmaxExplorer(ring["W"], first=ring["first"])
     assert (explorer.pairs["verdict"] == "possible").sum() == len(ring["W"])

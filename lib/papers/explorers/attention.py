@@ -37,9 +37,6 @@ class AttentionExplorer(Explorer):
         c in M = c R, of either sign.
     turn : float
         Angle of the rotation R in degrees.
-    veiled : bool
-        Whether determinants, their field and presets are hidden, for lessons; Python answers all
-        the same.
 
     Raises
     ------
@@ -53,10 +50,10 @@ class AttentionExplorer(Explorer):
     X = Numbers(_START["X"]).tag(sync=True)
     coupling = Number(_START["coupling"], -100, 100).tag(sync=True)
     turn = Number(_START["turn"], -360, 360).tag(sync=True)
-    presets = traitlets.List(examples.ATTENTION_PRESETS).tag(sync=True)
+    presets = traitlets.List(examples.PRESETS["attention"]).tag(sync=True)
 
     def __init__(self, X: Any = None, **kwargs: Any) -> None:
-        super().__init__(**({} if X is None else {"X": X}), **kwargs)
+        super().__init__(X=X, **kwargs)
 
     @property
     def M(self) -> np.ndarray:  # noqa: N802 (the source's letter)

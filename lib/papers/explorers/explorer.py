@@ -1,5 +1,5 @@
-"""What the explorers share: a widget with the stylesheet and a veil, whose script and state each of
-them adds.
+"""What the explorers share: a widget with the stylesheet, which can hide its conclusions. Each of
+them adds its script and its state.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ class Explorer(anywidget.AnyWidget):
     _css = scripts.stylesheet()
 
     veiled = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{name: value for name, value in given.items() if value is not None})
 
 
 class Numbers(traitlets.TraitType[Any, Any]):

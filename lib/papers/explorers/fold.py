@@ -38,15 +38,9 @@ class FoldExplorer(Explorer):
         c of the logits c x x_j, of either sign.
     level : float
         The residual whose tokens are marked.
-    veiled : bool
-        For lessons: the coupling stops at a half, nothing is dragged, and no number or preset is
-        shown; Python answers all the same.
 
-    Raises
-    ------
-    ValueError
-        When past is not 1 to 8 finite numbers, or a number lies outside its range. The explorer
-        keeps its state.
+    ValueError when past is not 1 to 8 finite numbers, or a number lies outside its range; the
+    explorer keeps its state.
     """
 
     _esm = scripts.module("fold")
@@ -54,10 +48,10 @@ class FoldExplorer(Explorer):
     past = Numbers(_START["past"]).tag(sync=True)
     coupling = Number(_START["coupling"], -100, 100).tag(sync=True)
     level = Number(_START["level"], -10, 10).tag(sync=True)
-    presets = traitlets.List(examples.FOLD_PRESETS).tag(sync=True)
+    presets = traitlets.List(examples.PRESETS["fold"]).tag(sync=True)
 
     def __init__(self, past: Any = None, **kwargs: Any) -> None:
-        super().__init__(**({} if past is None else {"past": past}), **kwargs)
+        super().__init__(past=past, **kwargs)
 
     @property
     def preimages(self) -> np.ndarray:

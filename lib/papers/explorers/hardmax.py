@@ -49,11 +49,8 @@ class HardmaxExplorer(Explorer):
         Whether leaders, layers after the start and presets are hidden, for lessons; Python answers
         all the same.
 
-    Raises
-    ------
-    ValueError
-        When Z is not a finite (n, 2) matrix of 1 to 16 tokens, or a parameter lies outside its
-        range. The explorer keeps its state.
+    ValueError when Z is not a finite (n, 2) matrix of 1 to 16 tokens, or a parameter lies outside
+    its range; the explorer keeps its state.
     """
 
     _esm = scripts.module("hardmax")
@@ -65,10 +62,10 @@ class HardmaxExplorer(Explorer):
     temperature = Number(_START["temperature"], 0, 16).tag(sync=True)
     layers = traitlets.CInt(_START["layers"]).tag(sync=True)
     layer = traitlets.CInt(_START["layer"]).tag(sync=True)
-    presets = traitlets.List(examples.HARDMAX_PRESETS).tag(sync=True)
+    presets = traitlets.List(examples.PRESETS["hardmax"]).tag(sync=True)
 
     def __init__(self, Z: Any = None, **kwargs: Any) -> None:
-        super().__init__(**({} if Z is None else {"Z": Z}), **kwargs)
+        super().__init__(Z=Z, **kwargs)
 
     @property
     def A(self) -> np.ndarray:  # noqa: N802 (the source's letter)

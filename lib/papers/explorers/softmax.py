@@ -45,15 +45,9 @@ class SoftmaxExplorer(Explorer):
     first : 1 or 2
         Whether regions are those of the winner, or of the pair that comes first (of layers without
         a bias, such as an index of documents).
-    veiled : bool
-        Whether regions, counts, verdicts and presets are hidden, for lessons; Python answers all
-        the same.
 
-    Raises
-    ------
-    ValueError
-        When W is not a finite (C, 2) matrix of 1 to 16 classes, or b, names or among do not fit it.
-        The explorer keeps its state.
+    ValueError when W is not a finite (C, 2) matrix of 1 to 16 classes, or b, names or among do not
+    fit it; the explorer keeps its state.
     """
 
     _esm = scripts.module("softmax")
@@ -65,15 +59,13 @@ class SoftmaxExplorer(Explorer):
     )
     among = Numbers(None, allow_none=True).tag(sync=True)
     first = traitlets.CInt(1).tag(sync=True)
-    presets = traitlets.List(examples.SOFTMAX_PRESETS).tag(sync=True)
+    presets = traitlets.List(examples.PRESETS["softmax"]).tag(sync=True)
 
     def __init__(
         self, W: Any = None, b: Any = None, names: Any = None, among: Any = None, **kwargs: Any
     ) -> None:
-        given = {"W": W, "b": b, "names": None if names is None else list(names), "among": among}
-        super().__init__(
-            **{key: value for key, value in given.items() if value is not None}, **kwargs
-        )
+        listed = None if names is None else list(names)
+        super().__init__(W=W, b=b, names=listed, among=among, **kwargs)
 
     def set_layer(self, W: Any, b: Any = None, names: Any = None) -> None:
         """Change weights, biases and names together, as a change of the number of classes needs."""
