@@ -30,13 +30,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from softgeom.arrays import Array, Bools, Ints
 from softgeom.layer import SoftmaxLayer
+from softgeom.proving.lp import chebyshev_radius
 from softgeom.scan_result import Scan
 
 PATIENCE = 2500  # Section 4 of the paper
@@ -102,6 +103,15 @@ def _argmax(W: Array, b: Array, x: Array, tile: int = 1024) -> Ints:
     return np.concatenate(parts) if parts else np.zeros(0, np.intp)
 
 
+def chebyshev_centre(layer: SoftmaxLayer, index: int, bound: float = 100.0) -> tuple[Array, float]:
+    """Solve the Chebyshev programme for a class on the box |x| <= ``bound``: the centre x (d,) and
+    the radius r, which is negative when the class wins nowhere there.
+    """
+    box = np.full(layer.dimension, bound)
+    radius, centre = chebyshev_radius(layer.W, layer.b, index, -box, box)
+    return centre, radius
+
+
 def compare_with_programme(scan: Scan, classes: Iterable[int]) -> pd.DataFrame:
     """Solve the programme for some classes of a scan over a box: class, verdict (certified), radius
     (certified lower bound, NaN without a witness), chebyshev (the programme's r), agree (whether r
@@ -119,8 +129,7 @@ def compare_with_programme(scan: Scan, classes: Iterable[int]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-@dataclass(frozen=True)
-class Quality:
+class Quality(NamedTuple):
     """Agreement of a test with the truth: shares in [0, 1], NaN where there is nothing to count."""
 
     precision: float
@@ -183,26 +192,26 @@ def example_search(rng: np.random.Generator, classes: int = 6, steps: int = 10) 
     raise RuntimeError("no random layer needed two reflections: raise the number of classes.")
 
 
+def _tie(search: Search, step: int) -> tuple[Array, float]:
+    """Normal and offset of the hyperplane on which a step's winner ties with the class sought."""
+    t, i = search.index, search.winners[step]
+    return search.W[t] - search.W[i], float(search.b[t] - search.b[i])
+
+
 def leads(search: Search, step: int) -> tuple[float, float]:
     """By how much the class sought leads the winner of a step, before the step and after it."""
-    t, i = search.index, search.winners[step]
-    normal, offset = search.W[t] - search.W[i], search.b[t] - search.b[i]
-    before, after = (float(normal @ search.points[step + k] + offset) for k in (0, 1))
+    normal, offset = _tie(search, step)
+    before, after = (float(normal @ x + offset) for x in search.points[step : step + 2])
     return before, after
 
 
 def mirror_error(search: Search, step: int) -> float:
     """Largest entry of the difference between a step and the Householder transformation about the
-    nearest point of the tie.
-
-    With the unit normal n of the hyperplane and its point p nearest the origin the step is p + (I -
-    2 n n^T)(x - p); without an offset p is the origin, and the step the transformation itself
-    (footnote 9).
+    point p of the tie that is nearest the origin: p + (I - 2 n n^T)(x - p), n the unit normal. With
+    no offset p is the origin, and the step the transformation itself (footnote 9).
     """
-    t, i = search.index, search.winners[step]
-    normal, offset = search.W[t] - search.W[i], search.b[t] - search.b[i]
-    unit = normal / np.linalg.norm(normal)
+    normal, offset = _tie(search, step)
     nearest = -offset / (normal @ normal) * normal
-    mirror = np.eye(len(unit)) - 2 * np.outer(unit, unit)
+    mirror = np.eye(len(normal)) - 2 * np.outer(normal, normal) / (normal @ normal)
     mirrored = nearest + mirror @ (search.points[step] - nearest)
     return float(np.abs(mirrored - search.points[step + 1]).max())

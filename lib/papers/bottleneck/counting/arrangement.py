@@ -26,8 +26,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["braid_arrangement", "count_arrangement_regions", "exact_layer", "visit_regions"]
-
 Hyperplane = tuple[int, ...]
 Point = tuple[Fraction, ...]
 

@@ -28,10 +28,6 @@ from scipy.special import log_softmax, xlogy
 
 from softgeom.arrays import Floats
 
-__all__ = [
-    "LowRankFit", "descend_by_bounds", "fit_low_rank", "log_probabilities", "sufficient_dimension",
-]  # fmt: skip
-
 Matrix = Floats
 
 ROW_SUM_TOLERANCE = 1e-9  # rounding of a row of probabilities, with room to spare

@@ -35,10 +35,6 @@ from papers.bottleneck.counting.arrangement import (
 from softgeom.layer import Unbounded
 from softgeom.proving.exact import decide_region
 
-__all__ = [
-    "RankingVerdict", "decide_ranking", "effective_shape", "feasible_rankings", "rank_classes",
-]  # fmt: skip
-
 Ranking = tuple[int, ...]
 
 SECONDS = 60.0  # of one ranking
@@ -115,7 +111,7 @@ def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerd
     if sorted(order) != list(range(len(rows))):
         classes = f"the {len(rows)} classes 0 ... {len(rows) - 1}"
         raise ValueError(f"the ranking {order} is not a permutation of {classes}.")
-    if len(order) == 1:
+    if len(order) == 1:  # nothing to compare
         return RankingVerdict(order, True, x=(Fraction(0),) * len(rows[0]))
     normals, offsets = _steps(order, rows, bias)
     steps = [list(normal) for normal in normals]
@@ -126,14 +122,13 @@ def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerd
 
 
 def effective_shape(W: Any, b: Any = None) -> tuple[int, bool]:
-    """Return the dimension and the bias that count for the rankings: (rank of W modulo ones,
-    whether b adds to that span).
+    """The dimension and the bias that count for the rankings: (rank of W modulo the all-ones
+    vector, whether b adds to that span).
 
-    Adding a multiple of the all-ones vector to the logits changes no ranking. So columns of W that
-    differ by one count once, a constant column not at all, and a bias in the span of the columns of
-    W and the all-ones vector only shifts the features. `count_regions` of these two is the most
-    that the layer can realise, reached in general position. The ranks are exact, so a bias that was
-    meant to lie in the span must do so without rounding: give integers or fractions.
+    A multiple of the all-ones vector, added to the logits, changes no ranking, and a bias in the
+    span only shifts the features. `count_regions` of these two is the most that the layer can
+    realise, reached in general position. The ranks are exact: give integers or fractions for a
+    bias that is meant to lie in the span.
     """
     rows, bias = exact_layer(W, b)
     relative = [[p - q for p, q in zip(row, rows[0], strict=True)] for row in rows[1:]]
@@ -154,15 +149,11 @@ def _dot(a: Sequence[Fraction], x: Sequence[Fraction]) -> Fraction:
 
 
 def _rank(matrix: Sequence[Sequence[Fraction]]) -> int:
-    """By Gauss's elimination."""
-    rows, rank = [list(row) for row in matrix], 0
-    for column in range(len(rows[0]) if rows else 0):
-        pivot = next((row for row in rows[rank:] if row[column]), None)
-        if pivot is not None:
-            rows.remove(pivot)
-            rows.insert(rank, pivot)
-            rank += 1
-            for i in range(rank, len(rows)):
-                share = rows[i][column] / pivot[column]
-                rows[i] = [p - share * q for p, q in zip(rows[i], pivot, strict=True)]
-    return rank
+    """The exact rank of a matrix of fractions, 0 without rows."""
+    from sympy import QQ
+    from sympy.polys.matrices import DomainMatrix
+
+    if not matrix:
+        return 0
+    rows = [[QQ(x.numerator, x.denominator) for x in row] for row in matrix]
+    return int(DomainMatrix(rows, (len(rows), len(rows[0])), QQ).rank())

@@ -21,19 +21,12 @@ elements has at least C - d cycles. The difference of the two counts is the numb
 regions (Zaslavsky 1975).
 
 c(n, m) counts the permutations of n elements with m cycles, and is the coefficient of x^m in the
-rising factorial
+rising factorial x (x + 1) ... (x + n - 1) = Gamma(x + n) / Gamma(x). Two routes to their sums work
+for n in the hundred thousands and k in the thousands:
 
-    x (x + 1) ... (x + n - 1) = Gamma(x + n) / Gamma(x).
-
-Two routes to their sums are made for n in the hundred thousands and k in the thousands:
-
-- exact: a permutation with n - k cycles moves k + j elements in j cycles of length two or more,
-  hence c(n, n - k) = sum_j a(k, j) binom(n, k + j), with a(k, j) the associated Stirling numbers.
-  That is a polynomial in n of degree 2 k, and its coefficients cost k^2 / 2 additions whatever n
-  is;
-- logarithms: Cauchy's integral on a circle through the saddle point. There the coefficients c(n, m)
-  r^m / F(r) are the probabilities of a sum of independent coin flips, which one Fourier transform
-  reads off without cancellation.
+- exact: c(n, n - k) = sum_j a(k, j) binom(n, k + j), with a(k, j) the associated Stirling numbers,
+  since such a permutation moves k + j elements in j cycles of length two or more;
+- logarithms: Cauchy's integral on a circle through the saddle point (`log_stirling_tail`).
 
 Weights in special position realise fewer: `papers.bottleneck.counting.arrangement` counts those
 one by one.
@@ -48,11 +41,6 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, loggamma, polygamma
-
-__all__ = [
-    "associated_stirling", "count_regions", "count_regions_by_recurrence", "log10_factorial",
-    "log10_regions", "log_stirling_tail", "stirling_polynomial_sum",
-]  # fmt: skip
 
 EXACT_DIMENSION = 256  # up to here the exact integer is quicker than the integral
 
@@ -77,11 +65,7 @@ def count_regions(classes: int, dimension: int, bias: bool) -> int:
 
 
 def count_regions_by_recurrence(classes: int, dimension: int, bias: bool) -> int:
-    """Return what `count_regions` returns, by the recurrence: C d additions of integers and no
-    Stirling number.
-
-    Parameters and errors as in `count_regions`.
-    """
+    """What `count_regions` returns, by the recurrence: C d additions of integers."""
     C, d, bias = _check_sizes(classes, dimension, bias)
     row = np.ones(d + 1, dtype=object)  # Q(1, 0) ... Q(1, d): one class has one ranking
     if not bias:
@@ -176,12 +160,11 @@ def log_stirling_tail(n: int, m: int, step: int = 1) -> float:
     Notes
     -----
     On the circle |x| = r, c(n, k) r^k / F(r) with F(x) = Gamma(x + n) / Gamma(x) is the probability
-    that K = k, where K sums independent coins of success r / (r + i), i = 0 ... n - 1 (all terms
-    are positive and add up to one). The radius makes m the mean of K, but stays at one or above so
-    that the weights r^(m - k) of the tail never grow. The trapezoidal rule with N points confuses k
-    with k + N only; N spans more than a dozen standard deviations on either side, where Bernstein's
-    inequality leaves nothing that a double could hold. The error of the logarithm is that of the
-    log-gamma function, about 1e-16 r log r, with r below n^2 / (2 (n - m)).
+    that K = k, where K sums independent coins of success r / (r + i), i = 0 ... n - 1. The radius
+    makes m the mean of K, but stays at one or above so that the weights r^(m - k) of the tail never
+    grow. The trapezoidal rule with N points confuses k with k + N only; N spans more than a dozen
+    standard deviations on either side, where Bernstein's inequality leaves nothing that a double
+    could hold. The error of the logarithm is that of the log-gamma function, about 1e-16 r log r.
     """
     if m == n:
         return 0.0

@@ -17,11 +17,6 @@ from typing import Any
 from papers.bottleneck.counting.arrangement import braid_arrangement, exact_layer
 from papers.bottleneck.counting.rankings import Ranking, rank_classes
 
-__all__ = [
-    "area", "argmax_cells", "bounded_rankings", "centroid", "crossings", "cut", "ranking_cells",
-    "square",
-]  # fmt: skip
-
 Point2 = tuple[Fraction, Fraction]
 Polygon = list[Point2]
 

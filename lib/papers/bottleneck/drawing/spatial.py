@@ -22,11 +22,6 @@ import numpy as np
 
 from softgeom.arrays import Floats
 
-__all__ = [
-    "Piece", "Plane", "braid_normals", "cut_pieces", "disc", "feature_plane", "paint_order",
-    "ranking_basis",
-]  # fmt: skip
-
 Vector = Floats
 
 ON_PLANE = 1e-9  # relative to drawings of size one, far below a pixel
