@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from papers.bottleneck import count_regions
+from papers.bottleneck import chebyshev_centre, count_regions
 from papers.bottleneck.paper001 import (
     braid_reflect,
     compare_with_programme,
@@ -107,8 +107,13 @@ def test_approximate_test_never_errs_on_one_side_and_misses_on_the_other():
     assert np.isnan(quality(np.zeros(2, bool), np.zeros(2, bool)).precision)
 
 
-def test_the_papers_programme_says_what_is_certified():
-    table = compare_with_programme(scan(uniform_layer(60, 4, seed=1)), range(60))
+def test_the_papers_programme_says_what_is_certified_and_its_centre_wins():
+    layer = uniform_layer(60, 4, seed=1)
+    table = compare_with_programme(scan(layer), range(60))
+    for t in range(60):
+        centre, radius = chebyshev_centre(layer, t)
+        assert radius == pytest.approx(table.chebyshev[t])
+        assert (np.argmax(layer.logits(centre)) == t) == (radius > 0)
     assert table.agree.all()
     assert table.bounded.all()
     assert (table.chebyshev[table.verdict == "unargmaxable"] <= 0).all()

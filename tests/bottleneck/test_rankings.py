@@ -20,7 +20,7 @@ from papers.bottleneck.counting.rankings import (
 from papers.bottleneck.counting.regions import count_regions
 from softgeom.asking.ask import ask, ask_rankings
 from softgeom.certifying.order import Order
-from softgeom.layer import Ball, SoftmaxLayer, Unbounded
+from softgeom.layer import Ball, SoftmaxLayer
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
 
@@ -108,21 +108,6 @@ def test_only_a_bias_outside_the_span_of_columns_and_ones_counts():
     assert effective_shape([[1, 1, 7], [2, 2, 7], [5, 5, 7]]) == (1, False)
 
 
-def test_tampered_evidence_does_not_verify():
-    W, b = integer_layer(4, 2, bias=True)
-    verdicts = [decide_ranking(p, W, b) for p in itertools.permutations(range(4))]
-    yes, no = next(v for v in verdicts if v.feasible), next(v for v in verdicts if not v.feasible)
-    assert yes.x is not None
-    assert no.weights is not None
-    negative, more = (tuple(-v for v in no.weights), tuple(v + 1e-9 for v in no.weights))
-    for forged in (
-        *(replace(yes, ranking=yes.ranking[::-1]), replace(yes, x=None)),
-        *(replace(no, weights=weights) for weights in (None, negative, (Fraction(0),) * 3, more)),
-        replace(yes, feasible=False),
-    ):
-        assert not forged.verify(W, b)
-
-
 @pytest.mark.parametrize(
     ("weights", "b", "proven"),
     [
@@ -132,14 +117,19 @@ def test_tampered_evidence_does_not_verify():
         ((1, 1), [0, 0, 1], False),
         ((-1, -1), None, False),  # a negative weight reverses an inequality
         ((1, 2), None, False),  # the steps do not cancel
+        ((0, 0), None, False),
+        (None, None, False),
     ],
 )
 def test_each_condition_of_motzkins_theorem_is_checked(weights, b, proven):
     """Rows 0, 1, 0: the steps of the ranking (0, 1, 2) are +1 and -1."""
     W = [[0], [1], [0]]
-    verdict = RankingVerdict((0, 1, 2), False, weights=tuple(map(Fraction, weights)))
+    verdict = RankingVerdict((0, 1, 2), False, weights=weights and tuple(map(Fraction, weights)))
     assert verdict.verify(W, b) == proven
-    assert decide_ranking((0, 1, 2), W, b).feasible == (b == [0, 0, 1])
+    assert not replace(verdict, feasible=True).verify(W, b)
+    decided = decide_ranking((0, 1, 2), W, b)
+    assert decided.feasible == (b == [0, 0, 1])
+    assert not replace(decided, ranking=(1, 0, 2), feasible=True).verify(W, b)
 
 
 @pytest.mark.parametrize(
@@ -168,16 +158,6 @@ def test_pairs_are_those_that_some_direction_of_the_plane_shows():
     answers = zip(pairs, found.answers, strict=True)
     assert {pair for pair, answer in answers if answer.verdict == "possible"} == seen
     assert found.verify()
-
-
-def test_among_themselves_up_to_d_plus_one_classes_take_every_order():
-    rng = np.random.default_rng(0)
-    for d in (1, 2, 3):
-        layer = SoftmaxLayer(rng.normal(size=(d + 2, d)))
-        for k in (d + 1, d + 2):
-            orders = [Order([[t] for t in p]) for p in itertools.permutations(range(k))]
-            found = ask(layer, orders, features=Unbounded())
-            assert (found.counts["possible"] == len(orders)) == (k == d + 1)
 
 
 def test_a_ranking_demands_more_than_the_order_of_its_classes():

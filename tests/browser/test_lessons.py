@@ -1,14 +1,12 @@
-"""A lesson as a learner meets it: as a page without a kernel, and in JupyterLab."""
+"""A lesson as a learner meets it: as a page without a kernel."""
 
 from __future__ import annotations
-
-import shutil
 
 import numpy as np
 import pytest
 from lesson_cases import RIGHT, WRONG, value
 
-import classroom
+from classroom import LESSONS
 from classroom.grading import grade
 
 pytestmark = pytest.mark.browser
@@ -46,31 +44,5 @@ def test_a_whole_lesson_in_a_tab(pages, open_tab, tmp_path):
     download.value.save_as(tmp_path / "answers.html")
     found = grade(tmp_path / "answers.html")
     assert (found.name, found.solved) == ("Ada L.", "1 2 3 4 5 6")
-    assert found.guesses == len(classroom.LESSONS["winning"].PREDICTIONS)
+    assert found.guesses == len(LESSONS["winning"].predictions)
     assert found.explanation == "D lies <inside>: weights are a proof."
-
-
-def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(repository, jupyterlab, open_tab):
-    address, folder = jupyterlab
-    shutil.copy(repository / "notebooks" / "lessons" / "1_rankings_and_regions.ipynb", folder)
-    # A workspace of its own: JupyterLab would open what an earlier test left open.
-    page = f"{address}/lab/workspaces/lesson/tree/1_rankings_and_regions.ipynb"
-    tab = open_tab(page, viewport={"width": 1300, "height": 1000})
-    tab.set_default_timeout(120_000)  # a busy machine takes a minute to run all cells
-    tab.locator(".jp-Notebook .jp-Cell").first.click()
-    idle = tab.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")
-    idle.wait_for()
-    # solutions are collapsed
-    tab.locator(".jp-mod-noInput, .jp-Placeholder").first.wait_for(state="attached")
-    tab.get_by_role("menuitem", name="Run", exact=True).click()
-    tab.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    tab.locator(".jp-RenderedText", has_text="214,445 digits").wait_for()  # the last cell's output
-    idle.wait_for()
-    cell = tab.locator(".jp-CodeCell", has_text='classroom.check("rankings-2", answer)')
-    cell.scroll_into_view_if_needed()
-    for answer, says in (("20", "counts every pair twice"), ("10", "10 pairs, 10 lines")):
-        cell.locator(".cm-content").click()
-        tab.keyboard.press("Control+a")
-        tab.keyboard.type(f'answer = {answer}\nclassroom.check("rankings-2", answer)')
-        tab.keyboard.press("Control+Enter")
-        cell.locator("blockquote", has_text=says).wait_for()

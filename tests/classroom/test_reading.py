@@ -10,6 +10,7 @@ from classroom.reading import ReadingError
 
 NUMBER, COUNT, TRUTH = reading.number("the weight"), reading.whole_number(1, 50), reading.truth()
 MATRIX = reading.array(((2, 4), 2), "W")
+FRACTIONS = reading.fractions(3, "the weights")
 LETTERS, ORDER, TOKENS = reading.members("ABC"), reading.order("ABC"), reading.members(range(1, 6))
 
 
@@ -74,6 +75,15 @@ def test_every_sensible_form_is_read(read, written, value):
         (TOKENS, np.int64(0), "; 0 is none of them"),
         (reading.array((2,), "b"), 5, "^b must have"),
         (TOKENS, [True], "True is none of them"),
+        (FRACTIONS, "1/3", "yours are 1"),
+        (FRACTIONS, ["1/3", "1/3", "a third"], "is none"),
+        (FRACTIONS, ["1/0", "1/3", "1/3"], "divides by zero"),
+        (FRACTIONS, [True, 0, 0], "a truth value"),
+        (FRACTIONS, [float("nan"), 0, 0], "is none"),
+        (FRACTIONS, ["1" * 80, 0, 0], "is none"),
+        (FRACTIONS, ["1e999999999", 0, 0], "is none"),
+        (FRACTIONS, ["1e-999999999", 0, 0], "is none"),
+        (FRACTIONS, [10**9, 0, 0], "none beyond a million"),
         (TOKENS, object(), "of type object"),
     ],
 )

@@ -104,31 +104,6 @@ def test_wrong_answers_right_ones_and_the_lesson_s_own_solutions(
     assert "Because." in page
 
 
-@pytest.mark.parametrize("name", LESSONS)
-def test_a_lesson_has_its_parts(lesson, name):
-    cells = lesson(name).cells
-    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    for part in ("# Lesson", "**You will learn**", "**You need**", "## What to take away"):
-        assert part in text
-    assert re.search(r"about \d\d minutes", text)
-    assert re.search(r"^#+ .*\bmodel\b", text, re.MULTILINE)
-    opening = text[text.index("**You will learn**") : text.index("**You need**")]
-    assert opening.count("\n- ") == 3
-    solutions = [cell for cell in cells if "solution" in cell.metadata.get("tags", [])]
-    assert len(solutions) == len(LESSONS[name].exercises)
-    assert all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in solutions)
-    # JupyterLab shows a collapsed cell's first line
-    assert all(cell.source.startswith("# Solution") for cell in solutions)
-    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    for number in LESSONS[name].exercises:
-        assert f'classroom.check("{name}-{number}", answer)' in code
-    for key in LESSONS[name].predictions:
-        assert f'classroom.reveal("{name}-{key}", guess)' in code
-    assert len(re.findall(r"Explorer\(", code)) == code.count("classroom.hide(") > 0
-    assert "explanation = ...\nclassroom.export(" in code
-    assert text.index("## Explain it to your neighbour") < text.index("## What to take away")
-
-
 def test_the_start_page_runs(repository, execute, explorers):
     notebook = nbformat.read(repository / "notebooks" / "start.ipynb", as_version=4)
     said = "\n".join(execute(notebook))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from papers.hardmax.construction import classify_exactly, telling_elements
+from papers.hardmax.construction import classify_exactly, separating_elements
 
 coordinates = st.one_of(st.integers(-3, 3), st.fractions(-2, 2, max_denominator=5))
 
@@ -48,7 +48,7 @@ def test_every_sequence_gets_its_label_exactly(task):
 @given(st.lists(st.frozensets(st.integers(0, 7)), min_size=1, max_size=12, unique=True))
 def test_fewer_elements_than_sets_tell_them_apart(sets):
     sets = [frozenset((Fraction(x),) for x in held) for held in sets]
-    chosen = telling_elements(sets)
+    chosen = separating_elements(sets)
     assert len(chosen) < len(sets)
     assert len({frozenset(held & set(chosen)) for held in sets}) == len(sets)
 

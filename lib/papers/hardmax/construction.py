@@ -9,21 +9,18 @@ rank one, and any alpha.
 
 The plan. A direction u = (1, k, k^2, ...) gives every distinct token its own position t = <u, z>.
 The vector p = (-k, 1, 0, ...) is orthogonal to u, so that moving tokens along p changes their
-second coordinate w alone and no position. First w becomes 1 for all. N sequences that differ as
-sets are told apart by at most N - 1 *test tokens* (Bondy's theorem: each one chosen splits a group
-of sequences that the earlier ones left together). For the k-th of them
+second coordinate w and no position. First w becomes 1 for all. N sequences that differ as sets are
+distinguished by at most N - 1 *test tokens* (Bondy's theorem). For the k-th of them
 
 * a feed-forward layer lifts w by h at the position of the test token and nowhere else (a hat of
   three ReLUs),
 * a hardmax layer with A = e_2 e_2^T draws the w of every token the share g = alpha / (1 + alpha) of
-  the way to the largest in its sequence: in the sequences that hold the test token by g h, in all
-  others by nothing, since there all w are equal,
-* a feed-forward layer takes the share 1 - g of the lift back, so that all tokens of a sequence have
-  one w again.
+  the way to the largest in its sequence: by g h where the sequence holds the test token, else by
+  nothing,
+* a feed-forward layer takes the share 1 - g of the lift back: all tokens of a sequence have one w.
 
-With g h = 2^k the tokens of a sequence end with w = 1 + the sum of 2^k over its test tokens: a
-number of its own. Last, a layer of N ReLUs interpolates the label from that number. A repeated
-token ties with itself and changes nothing.
+With g h = 2^k the tokens of a sequence end with w = 1 + the sum of 2^k over its test tokens, a
+number of its own, and a layer of N ReLUs interpolates the label from that number.
 """
 
 from __future__ import annotations
@@ -123,12 +120,12 @@ def classify_exactly(
     wanted: dict[frozenset[Token], int] = dict(zip(sets, labels, strict=True))
     tokens = sorted(frozenset[Token]().union(*sets))
     d, share = len(tokens[0]), Fraction(alpha) / (1 + Fraction(alpha))
-    u = _telling_direction(tokens)
+    u = _separating_direction(tokens)
     p = _exact((-u[1], 1, *(0 for _ in range(d - 2))))
     s = _exact(1 if i == 1 else 0 for i in range(d))
     positions = sorted(_dot(u, z) for z in tokens)
     width = min((b - a for a, b in pairwise(positions)), default=Fraction(1))
-    tests = telling_elements(list(wanted))
+    tests = separating_elements(list(wanted))
     minus = tuple(-x for x in s)
     one = _exact([0] * d)
     # -w + 1 of a token: max(0, -w) - max(0, w), and a neuron that is always 1.
@@ -148,8 +145,8 @@ def classify_exactly(
     return ExactClassifier(tuple(layers), u, tuple(tests))
 
 
-def telling_elements(sets: Sequence[frozenset[Token]]) -> list[Token]:
-    """At most N - 1 elements whose presence tells N distinct sets apart (Bondy 1972)."""
+def separating_elements(sets: Sequence[frozenset[Token]]) -> list[Token]:
+    """At most N - 1 elements whose presence distinguishes N sets (Bondy 1972)."""
     groups, chosen = [list(sets)], []
     while crowd := next((group for group in groups if len(group) > 1), None):
         element = min(crowd[0] ^ crowd[1])
@@ -163,8 +160,8 @@ def telling_elements(sets: Sequence[frozenset[Token]]) -> list[Token]:
     return chosen
 
 
-def _telling_direction(tokens: Sequence[Token]) -> Token:
-    """The first u = (1, k, k^2, ...) that tells all tokens apart; at most d - 1 of k tie two."""
+def _separating_direction(tokens: Sequence[Token]) -> Token:
+    """The first u = (1, k, k^2, ...) that separates all tokens; at most d - 1 of k tie two."""
     k = 1
     while True:
         u = _exact(k**i for i in range(len(tokens[0])))

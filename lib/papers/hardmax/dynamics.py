@@ -6,13 +6,11 @@ d): leading axes are a batch. With A (d, d) symmetric positive definite and alph
     z_i  <-  z_i + alpha / (1 + alpha) * mean over j in C_i of (z_j - z_i),
     C_i  =   { j : <A z_i, z_j> = max_l <A z_i, z_l> }.
 
-Three things the formula leaves open are settled here, once. Ties are part of the definition, so
-they are decided with an explicit tolerance, which the default derives from the precision of the
-numbers (`ties`). A token that occurs m times is one row with
-counts_j = m. A row with counts_j = 0 attracts nobody: padding, or a passive tracer. The step is
-written for NumPy arrays and for PyTorch tensors alike (PyTorch is never imported here). Under
-autograd the sets C_i come from comparisons, so the gradient holds the argmax fixed; that is the
-exact derivative away from ties.
+Three things the formula leaves open are settled here, once. Ties are decided with an explicit
+tolerance, which the default derives from the precision of the numbers (`ties`). A token that occurs
+m times is one row with counts_j = m. A row with counts_j = 0 attracts nobody: padding, or a passive
+tracer. The step takes NumPy arrays and PyTorch tensors alike. Under autograd the gradient holds the
+sets C_i fixed, which is the exact derivative away from ties.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ def hardmax_step(
     tol: float | None = None,
     check: bool = True,
 ) -> Array:
-    """One hardmax attention layer (source 004, equation 1).
+    """One hardmax attention layer (source 004, equation 1): the next state (..., n, d).
 
     Parameters
     ----------
@@ -55,23 +53,12 @@ def hardmax_step(
     counts : (..., n), optional
         Multiplicities; 0 marks padding, which attracts nobody. Every set needs one positive count.
     tol : float, optional
-        j belongs to C_i when its score is within tol * |A z_i| * max_l |z_l| of the largest: a
-        relative tolerance, so that the sets C_i do not change when all tokens are scaled or
-        rotated. The default is `TIE_TOLERANCE` and what rounding in the tokens' precision adds (see
-        `ties`).
+        j belongs to C_i when its score is within tol * |A z_i| * max_l |z_l| of the largest, so
+        that the sets C_i do not change when all tokens are scaled or rotated. The default is
+        `TIE_TOLERANCE` and what rounding in the tokens' precision adds (see `ties`).
     check : bool
-        Test the arguments first. Off: the caller vouches for them, and A may be any matrix.
-
-    Returns
-    -------
-    (..., n, d)
-        The next state; `Z` is left alone.
-
-    Raises
-    ------
-    ValueError
-        Wrong shapes, NaN or infinite tokens, A not symmetric or not definite, alpha <= 0, or counts
-        that leave a set empty.
+        Raise a ValueError for wrong shapes, NaN or infinite tokens, A not symmetric or not
+        definite, alpha <= 0, or counts that leave a set empty. Off: A may be any matrix.
     """
     if check:
         check_arguments(Z, A, alpha, counts)
@@ -90,11 +77,11 @@ def softmax_step(
     Z: Array, A: Array, alpha: float | Array, temperature: float, *, counts: Array | None = None
 ) -> Array:
     """The layer that hardmax is the limit of: weights counts_j exp(<A z_i, z_j> / T), normalised
-    over j.
+    over j, for Z (..., n, d) and counts (..., n).
 
     As T -> 0 it tends to `hardmax_step` wherever the largest score is unique: the error is at most
     the diameter of the tokens times n exp(-gap / T), gap being the distance of the two largest
-    scores. `Z` (..., n, d), `counts` (..., n); returns (..., n, d).
+    scores.
     """
     xp = namespace(Z)
     if temperature <= 0:
@@ -164,18 +151,10 @@ def limit(
     stops attracting (its count becomes 0) and only finishes its way. Leaders and duplicates, which
     do not move, keep their counts.
 
-    Parameters
-    ----------
-    Z, A, alpha, counts, tol, check
-        As in `hardmax_step`; any batch shape.
-    settled : float
-        Relative movement in a layer at which to stop.
-    max_layers : int
-        Give up then, with `converged` false. A follower keeps 1 / (1 + alpha) of its distance in a
-        layer, so about log(1 / settled) / log(1 + alpha) layers are needed after the last change of
-        a set C_i.
-    watch : callable, optional
-        Called as watch(layer, state, counts) before each layer.
+    After `max_layers` it gives up, with `converged` false: a follower keeps 1 / (1 + alpha) of its
+    distance in a layer, so about log(1 / settled) / log(1 + alpha) layers are needed after the last
+    change of a set C_i. `watch(layer, state, counts)` is called before each layer. The other
+    parameters are those of `hardmax_step`.
     """
     if check:
         check_arguments(Z, A, alpha, counts)

@@ -2,8 +2,7 @@
 limit, metastability.
 
 Literature: A. Alcalde, B. Geshkovski, D. Ruiz-Balet, "Attention's forward pass and Frank-Wolfe"
-(arXiv 2508.09628, in the version of ICML 2026; the first abstract let negative semidefinite A
-collapse the tokens at the origin, the later one says less). With the share g = alpha / (1 + alpha)
+(arXiv 2508.09628, in the version of ICML 2026). With the share g = alpha / (1 + alpha)
 a layer is z <- (1 - g) z + g y, where y maximises <A z, y> over the tokens: a Frank-Wolfe step for
 the quadratic energy
 
@@ -19,13 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from papers.hardmax.dynamics import hardmax_step, softmax_step
 from papers.hardmax.ensembles import definite_matrix
-from papers.hardmax.leaders import distance_to_hull
-
-_HEAVY = 1e4  # weight of the condition that convex weights sum to one, in least squares
+from papers.hardmax.leaders import convex_weights, distance_to_hull
 
 
 def negative_matrix(rng: np.random.Generator, kind: str, d: int) -> np.ndarray:
@@ -104,11 +100,9 @@ def least_energy(V: np.ndarray, A: np.ndarray) -> float:
         )
     root = (vectors * np.sqrt(np.maximum(values, 0))).T  # root^T root = -A
     points = V @ root.T  # (m, d)
-    heavy = _HEAVY * max(np.abs(points).max(), 1e-300)
-    weights = nnls(
-        np.vstack([points.T, np.full(len(V), heavy)]), np.append(np.zeros(V.shape[1]), heavy)
-    )[0]
-    return 0.5 * float(((weights / weights.sum()) @ points @ points.T) @ (weights / weights.sum()))
+    weights = convex_weights(np.zeros(V.shape[1]), points, 1e4)
+    nearest = (weights / weights.sum()) @ points
+    return 0.5 * float(nearest @ nearest)
 
 
 def frank_wolfe_excess(X: np.ndarray, V: np.ndarray, A: np.ndarray, layers: int) -> np.ndarray:
@@ -130,7 +124,9 @@ def frank_wolfe_excess(X: np.ndarray, V: np.ndarray, A: np.ndarray, layers: int)
 
 def stand_still(V: np.ndarray, A: np.ndarray) -> np.ndarray:
     """Which points of V (m, d) no layer moves: <A v, v> > <A v, v'> for all others, (m,)."""
-    return _leads(V, A) > 0
+    scores = V @ A.T @ V.T
+    others = np.where(np.eye(len(V), dtype=bool), -np.inf, scores)
+    return scores.diagonal() > others.max(1)
 
 
 @dataclass(frozen=True)
@@ -147,12 +143,11 @@ class Journey:
 
 
 def travel(X: np.ndarray, V: np.ndarray, A: np.ndarray, shares: Sequence[float]) -> Journey:
-    """Send tokens X (n, d) towards vertices V (m, d) that stand still, and compare with the law.
-
-    A cell {x : <A x, v> >= <A x, v'> for all v'} is a convex cone that contains its own vertex v,
+    """Send tokens X (n, d) towards vertices V (m, d) that stand still, and compare with the law: a
+    cell {x : <A x, v> >= <A x, v'> for all v'} is a convex cone that contains its own vertex v,
     so that a step towards v stays in it: the path is straight, and each layer leaves the share 1 -
     g_t of the way. With vertices of one norm under A the cells are those of the Voronoi diagram in
-    that norm. ValueError if a vertex is not its own farthest: it would move itself.
+    that norm. ValueError if a vertex moves.
     """
     if not stand_still(V, A).all():
         raise ValueError("A vertex looks to another one: it moves, and the cells with it.")
@@ -190,11 +185,6 @@ def ode_gap(X: np.ndarray, V: np.ndarray, A: np.ndarray, share: float, time: flo
         flow = goal + np.exp(-share * layer) * (X - goal)
         worst = max(worst, float(np.linalg.norm(Z - flow, axis=1).max()))
     return worst
-
-
-def gap(V: np.ndarray, A: np.ndarray) -> float:
-    """The smallest <A v, v> - <A v, v'> over vertices v and others v'."""
-    return float(_leads(V, A).min())
 
 
 def collapse_time(Z: np.ndarray, A: np.ndarray, share: float, temperature: float, most: int) -> int:
@@ -235,12 +225,6 @@ def exit_times(
         if not len(on):
             break
     return left
-
-
-def _leads(V: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """<A v, v> less the largest <A v, v'> of another vertex, (m,)."""
-    scores = V @ A.T @ V.T
-    return scores.diagonal() - np.where(np.eye(len(V), dtype=bool), -np.inf, scores).max(1)
 
 
 def _diameter(Z: np.ndarray) -> float:

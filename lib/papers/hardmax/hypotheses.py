@@ -2,8 +2,7 @@
 breaks.
 
 Source 004, Theorem: nonzero distinct tokens, A symmetric positive definite, alpha > 0. Arguments
-without which a layer is not defined raise a ValueError; tokens that merely leave the theorem are
-named and computed.
+for which no layer is defined raise a ValueError; other tokens are named and computed.
 """
 
 from __future__ import annotations

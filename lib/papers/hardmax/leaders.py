@@ -162,11 +162,9 @@ def _judge(
 
 
 def _gap(Z: np.ndarray, A: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """How clearly each argmax is decided between places: (m,) for Z (m, n, d).
-
-    The smallest difference, over |A z_i| max |z_l|, between a token's largest score and its largest
-    score at another place, further than `APART` from the first: a follower close to its leader
-    competes with it all the time, and either choice leads to the same limit.
+    """How clearly each argmax is decided, (m,) for Z (m, n, d): the smallest difference, over
+    |A z_i| max |z_l|, between a token's largest score and that at a place further than `APART`. A
+    follower close to its leader competes with it, but either choice leads to the same limit.
     """
     looks_for = Z @ A.T
     scores = np.where(counts[:, None, :] > 0, looks_for @ Z.swapaxes(-1, -2), -np.inf)  # (m, n, n)
@@ -201,8 +199,14 @@ def _faces(sites: np.ndarray, is_vertex: np.ndarray, A: np.ndarray) -> tuple[flo
 
 
 def distance_to_hull(s: np.ndarray, vertices: np.ndarray) -> float:
-    """Distance of s (d,) from the hull of V (m, d): least squares over convex weights."""
-    heavy = 1e3 * max(np.abs(vertices).max(), 1e-300)
+    """Distance of s (d,) from the hull of V (m, d)."""
+    return float(np.linalg.norm(convex_weights(s, vertices, 1e3) @ vertices - s))
+
+
+def convex_weights(s: np.ndarray, vertices: np.ndarray, heavy: float) -> np.ndarray:
+    """The weights (m,) >= 0 with which V (m, d) comes nearest s (d,), by least squares; `heavy`
+    weighs the condition that they sum to one.
+    """
+    heavy = heavy * max(np.abs(vertices).max(), 1e-300)
     system = np.vstack([vertices.T, np.full(len(vertices), heavy)])
-    weights = nnls(system, np.append(s, heavy))[0]
-    return float(np.linalg.norm(weights @ vertices - s))
+    return nnls(system, np.append(s, heavy))[0]

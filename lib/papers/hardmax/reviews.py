@@ -198,12 +198,9 @@ def drop_texts_of(reviews: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
 
 
 def validation_blocks(reviews: pd.DataFrame, blocks: int = 5) -> np.ndarray:
-    """The block 0, ..., blocks - 1 of each review, (N,): blocks of consecutive file numbers within
-    each label.
-
-    Reviews of one film stand in files of consecutive numbers and share names and words, so a random
-    split flatters. Where file names are missing, the order of the rows within a label takes their
-    place.
+    """The block 0, ..., blocks - 1 of each review, (N,): consecutive file numbers within each label
+    or, without file names, consecutive rows. Reviews of one film stand in files of consecutive
+    numbers and share names and words, so a random split flatters.
     """
     if "source_file" in reviews:
         found = reviews["source_file"].str.extract(r"(\d+)_\d+\.txt$", expand=False)

@@ -45,7 +45,6 @@ class Recipe:
     plain_alpha: bool = False
     # when positive, a fixed alpha is approached from here during the first 60 % of the steps
     anneal_from: float = 0.0
-    floor: float = 0.0  # alpha = floor + exp(parameter) stays above it
     attention: str = "hard"  # "hard", or "softmax" for the surrogate
     temperature: float = 1e-3  # of the surrogate
     start: str = "random"  # "random", or "polarity"
@@ -73,11 +72,8 @@ class Classifier(nn.Module):
 
     def __init__(self, embedding: Tensor, recipe: Recipe):
         super().__init__()
-        if recipe.alpha <= recipe.floor and not recipe.plain_alpha:
-            raise ValueError(
-                f"alpha = {recipe.alpha} must lie above its floor {recipe.floor}, which must "
-                "not be negative."
-            )
+        if recipe.alpha <= 0 and not recipe.plain_alpha:
+            raise ValueError(f"alpha must be positive, got {recipe.alpha}.")
         d = embedding.shape[1]
         self.recipe = recipe
         self.embedding = nn.Parameter(embedding.clone())
@@ -91,7 +87,7 @@ class Classifier(nn.Module):
 
     @property
     def alpha(self) -> Tensor:
-        return self.step if self.recipe.plain_alpha else self.recipe.floor + self.step.exp()
+        return self.step if self.recipe.plain_alpha else self.step.exp()
 
     @torch.no_grad()
     def set_alpha(self, value: float) -> None:
@@ -99,7 +95,7 @@ class Classifier(nn.Module):
 
     def slope_of_alpha(self) -> float:
         """Derivative of alpha in the parameter that is trained."""
-        return 1.0 if self.recipe.plain_alpha else self.alpha.item() - self.recipe.floor
+        return 1.0 if self.recipe.plain_alpha else self.alpha.item()
 
     @torch.no_grad()
     def _draw_decoder(self) -> None:
@@ -133,7 +129,7 @@ class Classifier(nn.Module):
 
 def _step_of(alpha: float, recipe: Recipe) -> float:
     """The parameter that stands for a step size."""
-    return alpha if recipe.plain_alpha else float(np.log(alpha - recipe.floor))
+    return alpha if recipe.plain_alpha else float(np.log(alpha))
 
 
 def random_start(size: int, recipe: Recipe) -> Tensor:
@@ -143,12 +139,12 @@ def random_start(size: int, recipe: Recipe) -> Tensor:
 
 
 def polarity_start(weights: np.ndarray, recipe: Recipe) -> Tensor:
-    """Embeddings (W, d) on an arc that orders the words by a weight: their effect on the logit of a
-    model of mean word vectors.
+    """Embeddings (W, d) on an arc that orders the words by a weight, their effect on the logit of a
+    bag-of-words model: what the leaders say about sentiment is then built in.
 
     In the plane z = r (sin t, cos t) with t the weight over two standard deviations, clipped to
     +-pi/2, and r = 1 + spread |t|: the polar words are longer, so they lead. Further dimensions are
-    small noise. What such a model's leaders say about sentiment is built in.
+    small noise.
     """
     polarity = np.clip(weights / (2 * weights.std()), -1, 1) * (np.pi / 2)
     t = torch.as_tensor(polarity, dtype=torch.float32)
@@ -164,10 +160,8 @@ def polarity_start(weights: np.ndarray, recipe: Recipe) -> Tensor:
 def logits(
     model: Classifier, bags: Bags, *, layers: int | None = None, hard: bool = True, chunk: int = 256
 ) -> np.ndarray:
-    """Logits (N,) of all reviews under the hard dynamics (or, with hard=False, under the attention
-    that the model was trained with).
-
-    `layers` replaces the model's depth: 0 switches attention off.
+    """Logits (N,) of all reviews under the hard dynamics, or with hard=False under the attention
+    that the model was trained with; `layers` replaces its depth, and 0 switches attention off.
     """
     trained, depth = model.recipe, model.recipe.layers if layers is None else layers
     if hard and (fused := accelerator()) is not None and model.embedding.device.type == "cpu":

@@ -44,13 +44,12 @@ def fit(
     after_epoch: Callable[[int, Classifier, float], bool | None] | None = None,
     compiled: bool | None = None,
 ) -> Classifier:
-    """Minimise the cross-entropy between `targets` (N,) in [0, 1] and sigmoid(logits); labels and
-    teacher probabilities alike.
+    """Minimise the cross-entropy between `targets` (N,) in [0, 1] and sigmoid(logits) with Adam as
+    the recipe sets it, everything drawn from its seed; returns the model, trained in place.
 
-    Adam as the recipe sets it, everything drawn from its seed. `after_epoch(epoch, model, loss)` is
-    called after each epoch and ends the training when it returns True. `compiled` says whether the
-    steps run in compiled loops (`fused`, which needs numba) or by autograd; by default they do
-    where they can, and the two differ by rounding. Returns the model, trained in place.
+    `after_epoch(epoch, model, loss)` ends the training when it returns True. `compiled` says
+    whether the steps run in compiled loops (`fused`, which needs numba) or by autograd; by default
+    they do where they can, and the two differ by rounding.
     """
     recipe = model.recipe
     if len(bags) != len(targets):
@@ -161,11 +160,8 @@ def train(
 
 
 def _anneal(model: Classifier, progress: float) -> None:
-    """Set a fixed alpha on its way from `anneal_from`, geometrically.
-
-    At alpha = 1 a follower's own embedding reaches the decoder with weight (1 + alpha)^-8 = .004:
-    it learns next to nothing. A small alpha lets every word learn first, and the clusters form
-    later.
+    """Set a fixed alpha on its way from `anneal_from`, geometrically: at alpha = 1 a follower's own
+    embedding reaches the decoder with weight (1 + alpha)^-8 = .004 and would learn nothing.
     """
     recipe = model.recipe
     if recipe.anneal_from > 0 and not recipe.train_alpha:
