@@ -1,4 +1,4 @@
-// A lesson on a page of its own: its questions answer, its figures lose their veils, and all that was answered stays in this browser until
+// A lesson on a page of its own: its questions answer, its figures show what they hid, and all that was answered stays in this browser until
 // it is saved as one file for the teacher (python -m classroom judges it again). No kernel, no server, no network.
 
 import { judge, read } from "./lesson_answers.js";

@@ -1,4 +1,4 @@
-// What a lesson on a page makes of an answer: read it, judge it, and say so in the words of Python's desk (lib/classroom), from which all
+// What a lesson on a page makes of an answer: read it, judge it, and say so in the words of Python (lib/classroom), from which all
 // sentences, numbers and tables come. Questions with finitely many answers have a table that Python made; the others are judged here, and
 // Python judges again whatever is handed in.
 
@@ -46,7 +46,7 @@ function scalar(part) {
   return plain && !more.length ? Number(over) / Number(under) : NaN;
 }
 
-/** The desk's reply: {right: true, false or null for a prediction, text: HTML}. */
+/** The reply: {right: true, false or null for a prediction, text: HTML}. */
 export function judge(name, value, lesson, tools) {
   const question = lesson.questions[name];
   if (question.table) return lookedUp(question.table, value, lesson.texts);
