@@ -17,7 +17,7 @@ import numpy as np
 
 from softgeom.checkpoints.activation import Activation, named_activation
 from softgeom.checkpoints.choosing import Choice, choose
-from softgeom.checkpoints.opened import Asked, NamesOf, Opened, Shown
+from softgeom.checkpoints.opened import Asked, Opened, Shown
 from softgeom.checkpoints.tensors import ArrayStore, plain, unwrapped
 from softgeom.checkpoints.torch_module import configuration, effective, find_head, unwrapped_module
 from softgeom.layer import SoftmaxLayer
@@ -64,12 +64,16 @@ def as_array(values: Any, label: str) -> np.ndarray:
     dense array of real numbers, or hides some behind a mask.
     """
     if _is_torch(values, "Tensor"):
-        return _tensor(values, label)
+        from softgeom.checkpoints.state_dict import tensor_array
+
+        return tensor_array(values, label)
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):  # SciPy's sparse matrices
+        values = values.toarray()
+    if np.ma.is_masked(values):
+        raise ValueError(f"{label} is a masked array with hidden entries: fill them first.")
     try:
-        array = widened(_unmasked(_dense(values), label))
+        array = widened(np.asarray(values))
     except (ValueError, TypeError) as error:
-        if str(error).startswith(label):
-            raise
         raise ValueError(f"{label} is not an array of numbers ({plain(error)}).") from error
     return array if array.dtype.kind == "f" else as_floats(array, label)
 
@@ -79,10 +83,9 @@ def index_of(values: Any) -> tuple[str, ...] | None:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(values, pandas.DataFrame | pandas.Series):
         return None
-    counts = isinstance(values.index, pandas.RangeIndex) and (
-        values.index.start == 0 and values.index.step == 1
-    )
-    return None if counts else tuple(map(str, values.index))
+    counts = pandas.RangeIndex(len(values))
+    same = isinstance(values.index, pandas.RangeIndex) and values.index.equals(counts)
+    return None if same else tuple(map(str, values.index))
 
 
 def aligned(bias: Any, names: Sequence[str] | None) -> Any:
@@ -120,7 +123,8 @@ def _matrix(W: Any, b: Any, where: str, tokens: Sequence[str] | None = None) -> 
         kept = "b" if b is not None and not asked.without_bias else None
         return Shown(store, Choice("W", kept, False, (where,)))
 
-    return Opened(store, Source(where, "memory"), show=show, names=_fixed(tokens))
+    names = None if tokens is None else lambda classes, blank: (tokens, None)
+    return Opened(store, Source(where, "memory"), show=show, names=names)
 
 
 def _estimator(model: Any) -> Opened:
@@ -128,9 +132,12 @@ def _estimator(model: Any) -> Opened:
     first's.
     """
     name, steps = type(model).__name__, []
-    while (inner := _inside(model)) is not None:
-        steps += [type(step).__name__ for _, step in getattr(model, "steps", [])[:-1]]
-        model = inner
+    while hasattr(model, "best_estimator_") or getattr(model, "steps", None):
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        else:
+            steps += [type(step).__name__ for _, step in model.steps[:-1]]
+            model = model.steps[-1][1]
     base = sys.modules.get("sklearn.base")
     if base is not None and isinstance(model, base.RegressorMixin):
         raise ValueError(f"{name} is a regression: its outputs are numbers, not classes.")
@@ -140,21 +147,16 @@ def _estimator(model: Any) -> Opened:
     if len(W) == 1 and classes is not None and len(classes) == 2:
         W = np.vstack([np.zeros_like(W), W])
         b = np.append(np.zeros_like(b), b) if b.size == 1 else b
-    if len(W) != (len(W) if classes is None else len(classes)):
-        many = "" if classes is None else f" for {len(classes)} classes"
-        raise ValueError(f"{name} has coef_ of shape {W.shape}{many}: not one row a class.")
+    if classes is not None and len(W) != len(classes):
+        raise ValueError(
+            f"{name} has coef_ of shape {W.shape} for {len(classes)} classes: not one row a class."
+        )
     tokens = None if classes is None else [str(each) for each in classes]
     # fit_intercept=False gives the number zero
     opened = _matrix(W, b if b.any() else None, f"{name} in memory", tokens)
     before = f"its features are what {', '.join(steps)} give: any in the set are asked about"
-    notes = [before] if steps else []
-    return replace(opened, notes=notes, readout=_readout(model, several, len(W)))
-
-
-def _inside(model: Any) -> Any:
-    """The estimator that decides inside a search or a pipeline."""
-    return getattr(model, "best_estimator_", None) or (
-        model.steps[-1][1] if getattr(model, "steps", None) else None
+    return replace(
+        opened, notes=[before] if steps else [], readout=_readout(model, several, len(W))
     )
 
 
@@ -295,30 +297,9 @@ def _is_torch(value: Any, *names: str) -> bool:
     return kind is not None and isinstance(value, kind)
 
 
-def _tensor(tensor: Any, label: str) -> np.ndarray:
-    from softgeom.checkpoints.state_dict import tensor_array
-
-    return tensor_array(tensor, label)
-
-
-def _unmasked(values: Any, label: str) -> np.ndarray:
-    if np.ma.is_masked(values):
-        raise ValueError(f"{label} is a masked array with hidden entries: fill them first.")
-    return np.asarray(values)
-
-
-def _dense(values: Any) -> Any:
-    """SciPy's sparse matrices with their zeros; all else as it is."""
-    return values.toarray() if hasattr(values, "toarray") and hasattr(values, "nnz") else values
-
-
 def _axes(values: Any) -> int:
     """How many axes something has; 0 for what has none or no even shape."""
     try:
         return int(values.ndim) if hasattr(values, "ndim") else np.ndim(values)
     except (ValueError, TypeError):
         return 0
-
-
-def _fixed(names: Sequence[str] | None) -> NamesOf | None:
-    return None if names is None else lambda classes, blank: (names, None)

@@ -50,41 +50,17 @@ _CONFINES = "confines the features to an ellipsoid, with room for rounding"
 
 @dataclass(frozen=True)
 class Head:
-    """A softmax layer with what is known about it.
+    """A softmax layer with what is known about it."""
 
-    Attributes
-    ----------
-    layer : SoftmaxLayer
-        W, b and token strings.
-    features : Ellipsoid or None
-        What the model's final normalisation can feed the layer; None where it has none of a known
-        name.
-    source : Source
-        Where the layer was read, on the hub with the commit that the revision resolved to.
-    chosen : str
-        How the matrix was found, in a sentence.
-    names : dict
-        The tensors that were taken: `weight`, and `bias`, `gain`, `shift` where there are any.
-    activation : Activation or None
-        What stands in front of the layer, where the file shows it.
-    notes : tuple of str
-        How the layer, its bias and its names were found, and what the reader should know about
-        them.
-    is_embedding : bool
-        The matrix is an input embedding, and nothing shows that the model also ends with it.
-    readout : Readout
-        What the model does between the layer's scores and its answer.
-    """
-
-    layer: SoftmaxLayer
-    features: Ellipsoid | None
-    source: Source
-    names: dict[str, str]
-    activation: Activation | None = None
-    notes: tuple[str, ...] = ()
-    is_embedding: bool = False
-    readout: Readout = PLAIN
-    chosen: str = ""
+    layer: SoftmaxLayer  # W, b and token strings
+    features: Ellipsoid | None  # what the model's final normalisation can feed the layer, if known
+    source: Source  # where it was read, on the hub with the commit of the revision
+    names: dict[str, str]  # the tensors taken: weight, and bias, gain, shift where there are any
+    activation: Activation | None = None  # what stands in front of the layer, if the file shows it
+    notes: tuple[str, ...] = ()  # how layer, bias and names were found, and what to know of them
+    is_embedding: bool = False  # an input embedding that nothing shows to be the output too
+    readout: Readout = PLAIN  # what the model does between the layer's scores and its answer
+    chosen: str = ""  # how the matrix was found, in a sentence
 
     def __post_init__(self) -> None:
         if self.layer.classes < 2:
