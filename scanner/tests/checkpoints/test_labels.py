@@ -6,8 +6,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import save_file
 
-from softgeom.checkpoints import load_head
+from softgeom.checkpoints import classes_in_script, load_head
 from softgeom.checkpoints.labels import (
     BLANK,
     LabelsError,
@@ -18,59 +19,126 @@ from softgeom.checkpoints.labels import (
 )
 
 FIVE = ["a", "b", "c", "d", "e"]
+NUMBERED = {name: n for n, name in enumerate(FIVE, start=1)}
+SIGNS = [chr(n) for n in (*range(33, 127), *range(161, 173), *range(174, 256))]
+SIGNS += [chr(256 + n) for n in range(256 - len(SIGNS))]
+BYTE_LEVEL = [*SIGNS, "Ġthe", "æĹ¥", "<|end|>"]
+TEXT = [*map(str, range(256)), " the", "日", "<|end|>"]  # the last three count
+UNIGRAM = {"model": {"type": "Unigram", "vocab": [["<unk>", 0.0], ["▁да", -1.0]]}}
+WORDPIECE = {"model": {"vocab": {"[UNK]": 0, "##ing": 1}},
+             "added_tokens": [{"id": 2, "content": "<new>"}]}  # fmt: skip
 
 
+# names, classes, blank, what they become
 LAYOUTS = [
-    (5, None, FIVE), (5, "none", FIVE), (6, "first", [BLANK, *FIVE]), (6, "last", [*FIVE, BLANK]),
-    (6, "none", [*FIVE, "<unused 5>"]), (7, "first", [BLANK, *FIVE, " "]),
-    (8, "first", [BLANK, *FIVE, " ", " "]), (4, "none", FIVE[:4]),
+    (FIVE, 5, None, FIVE), (FIVE, 5, "none", FIVE), (FIVE, 6, "first", [BLANK, *FIVE]),
+    (FIVE, 6, "last", [*FIVE, BLANK]), (FIVE, 6, "none", [*FIVE, "<unused 5>"]),
+    (FIVE, 7, "first", [BLANK, *FIVE, " "]), (FIVE, 8, "first", [BLANK, *FIVE, " ", " "]),
+    (FIVE, 4, "none", FIVE[:4]), (["[BLANK]", *FIVE], 6, "first", ["[BLANK]", *FIVE]),
+    (["<blk>", *FIVE], 7, "first", ["<blk>", *FIVE, " "]),
+    (["<ctc_blank>", *FIVE], 8, "first", ["<ctc_blank>", *FIVE, " ", " "]),
+    ([*FIVE, "blank"], 6, "last", [*FIVE, "blank"]), ([*FIVE, ""], 6, None, [*FIVE, ""]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("classes", "blank", "expected"), LAYOUTS)
-@pytest.mark.parametrize("ending", ["", "\n"])
-def test_a_list_is_laid_out_as_the_caller_says(tmp_path, classes, blank, expected, ending):
-    (tmp_path / "keys.txt").write_text("\n".join(FIVE) + ending)
-    names, how = read_labels(tmp_path / "keys.txt", classes, blank)
-    assert names == tuple(expected)
+@pytest.mark.parametrize(("names", "classes", "blank", "expected"), LAYOUTS)
+def test_a_list_is_laid_out_as_the_caller_says(tmp_path, names, classes, blank, expected):
+    (tmp_path / "keys.txt").write_text("\n".join(names) + "\n")
+    found, how = read_labels(tmp_path / "keys.txt", classes, blank)
+    assert found == tuple(expected)
     assert how == "names from keys.txt" or f"(blank {blank}: 0 {expected[0]!r}, 1 " in how
 
 
 @pytest.mark.parametrize(
-    ("classes", "blank", "shown"),
+    ("names", "classes", "blank", "shown"),
     [
-        (4, None, r"\(--blank none: 0 'a', 1 'b', 2 'c', 3 'd'\)"),
-        (6, None, r"first: 0 '<blank>', 1 'a', 2 'b', 5 'e'; --blank last: 0 'a', .* 5 '<blank>'"),
-        (7, None, r"first: 0 '<blank>', .* 6 ' '; --blank none: 0 'a', .* 6 '<unused 6>'\)"),
-        (9, None, r"has \(--blank none: 0"),
-        (5, "first", "5 names for 5 classes, not a blank first"),
-        (7, "last", "7 classes, not a blank last"),
-        (4, "first", "4 classes, not a blank first"),
+        (FIVE, 4, None, r"\(--blank none: 0 'a', 1 'b', 2 'c', 3 'd'\)"),
+        (FIVE, 6, None,
+         r"first: 0 '<blank>', 1 'a', 2 'b', 5 'e'; --blank last: 0 'a', .* 5 '<blank>'"),
+        (FIVE, 7, None, r"first: 0 '<blank>', .* 6 ' '; --blank none: 0 'a', .* 6 '<unused 6>'\)"),
+        (FIVE, 9, None, r"has \(--blank none: 0"),
+        (FIVE, 5, "first", "5 names for 5 classes, not a blank first"),
+        (FIVE, 7, "last", "7 classes, not a blank last"),
+        (FIVE, 4, "first", "4 classes, not a blank first"),
+        ([BLANK, *FIVE], 7, "last", "6 names for 7 classes"),
+        ([*FIVE, BLANK], 7, "first", "6 names for 7 classes"),
     ],
-)
-def test_any_other_number_is_refused_with_the_possible_layouts(classes, blank, shown):
+)  # fmt: skip
+def test_any_other_number_is_refused_with_the_possible_layouts(names, classes, blank, shown):
     with pytest.raises(LabelsError, match=shown):
-        fit_labels(FIVE, classes, "keys", blank)
+        fit_labels(names, classes, "keys", blank)
+
+
+# file, content, classes, the last names that are read, what is said of it
+FILES = [
+    ("m.json", {"id2label": dict(enumerate(FIVE)), "hidden": 3}, 5, FIVE, ""),
+    ("m.json", {name: n for n, name in enumerate(FIVE)}, 5, FIVE, ""),
+    ("m.json", {"space": {"names": FIVE, "others": ["x"]}}, 5, FIVE, ""),
+    ("m.json", FIVE, 5, FIVE, ""),
+    ("m.json", {"few": ["x"], "fitting": FIVE}, 5, FIVE, ""),
+    ("m.json", NUMBERED, 5, FIVE, "numbered from 1: 0 'a', 1 'b', 2 'c', 4 'e')"),
+    ("m.json", {"char2idx": NUMBERED}, 6, [BLANK, *FIVE],
+     "numbered from 1, blank first: 0 '<blank>', 1 'a', 2 'b', 5 'e')"),
+    ("vocab.json", {token: n for n, token in enumerate(BYTE_LEVEL)}, 259, TEXT[-3:], ""),
+    ("m.json", BYTE_LEVEL, 259, TEXT[-3:], ""),
+    ("m.txt", BYTE_LEVEL, 259, TEXT[-3:], ""),
+    ("dict.txt", SIGNS, 256, SIGNS, ""),  # has all signs of bytes, and no word of several
+    ("keys.txt", ["a\r", "\u2028", "\x0c", "\u3000"], 4, ["a", "\u2028", "\x0c", "\u3000"], ""),
+    ("tokenizer.json", UNIGRAM, 3, ["<unk>", "▁да", "<unused 2>"], ""),
+    ("tokenizer.json", WORDPIECE, 3, ["[UNK]", "##ing", "<new>"], ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "classes", "expected", "said"), FILES)
+def test_a_file_of_names_is_read(tmp_path, name, content, classes, expected, said):
+    file, pickled = tmp_path / name, tmp_path / "m.pkl"
+    text = "\n".join(content) if name.endswith(".txt") else json.dumps(content)
+    file.write_text(text, encoding="utf-8", newline="")
+    names, how = read_labels(file, classes)
+    assert names[-len(expected) :] == tuple(expected)
+    assert said in how
+    if name == "m.json":
+        pickled.write_bytes(pickle.dumps(json.loads(text)))
+        assert read_labels(pickled, classes)[0] == names
 
 
 @pytest.mark.parametrize(
-    ("names", "classes", "blank", "expected"),
+    "content",
     [
-        (["[BLANK]", *FIVE], 6, "first", ["[BLANK]", *FIVE]),
-        (["<blk>", *FIVE], 7, "first", ["<blk>", *FIVE, " "]),
-        (["<ctc_blank>", *FIVE], 8, "first", ["<ctc_blank>", *FIVE, " ", " "]),
-        ([*FIVE, "blank"], 6, "last", [*FIVE, "blank"]),
-        ([*FIVE, ""], 6, None, [*FIVE, ""]),
-        (["<blank>", *FIVE], 7, "last", None),
-        ([*FIVE, "<blank>"], 7, "first", None),
+        *("[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000, '{"a": 1e999}', "{}", "[1, 2]"),
+        *("{", '{"model": {}}', '{"word": "not a number"}'),
     ],
 )
-def test_a_list_with_its_own_blank_gets_no_second_one(names, classes, blank, expected):
-    if expected is None:
-        with pytest.raises(LabelsError, match="6 names for 7 classes"):
-            fit_labels(names, classes, "list", blank)
+def test_what_holds_no_names_is_refused(tmp_path, content):
+    (tmp_path / "vocab.json").write_text(content)
+    for read in (read_labels, read_tokens):
+        with pytest.raises(ValueError, match="vocabulary"):
+            read(tmp_path / "vocab.json", 3)
+
+
+LISTS = f"OLD = {FIVE[::-1]}\nNEW = BETA = {FIVE}\nFEW = ['a']\nMIXED = ['a', 1, 'c', 'd', 'e']"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        (LISTS, ":NEW", None),
+        (LISTS, "", r"OLD \(5 names\), NEW \(5 names\).*FEW \(1 names\); .* as charsets.py:NAME"),
+        (LISTS, ":MIXED", "no list of strings 'MIXED'"),
+        (LISTS, ":FEW", "FEW has 1 names for 5 classes"),
+        (f"NEW = {FIVE}\nFEW = ['a']", "", None),
+        ("x = " + "(" * 100_000, "", "Python file"),
+        ("x = 1", "", "these lists of strings: none"),
+    ],
+)
+def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path, content, name, said):
+    (tmp_path / "charsets.py").write_text(f"raise SystemExit\n{content}\n")
+    if said is None:
+        how = "names from the list NEW of charsets.py"
+        assert read_labels(f"{tmp_path}/charsets.py{name}", 5) == (tuple(FIVE), how)
     else:
-        assert fit_labels(names, classes, "list", blank)[0] == tuple(expected)
+        with pytest.raises(ValueError, match=said):
+            read_labels(f"{tmp_path}/charsets.py{name}", 5)
 
 
 @pytest.mark.parametrize("blank", ["first", "last", "none"])
@@ -87,87 +155,36 @@ def test_where_the_blank_is_has_no_meaning_without_a_list(blank):
         load_head(np.eye(3), tokens=["a", "b"], blank="front")
 
 
-def folder_of(path, rows, config, **files):
-    """A model folder with an embedding of 8 rows and a classifier of 3."""
-    from safetensors.numpy import save_file
-
-    tensors = {"model.embed_tokens.weight": np.eye(8, dtype=np.float32)}
-    tensors |= {"classifier.weight": np.eye(3, 8, dtype=np.float32)}
-    save_file(
-        {name: W for name, W in tensors.items() if len(W) == rows}, path / "model.safetensors"
-    )
-    (path / "config.json").write_text(json.dumps(config))
-    for name, content in files.items():
-        (path / f"{name}.json").write_text(json.dumps(content))
-    return path
+VOCAB = {"vocab": {c: n for n, c in enumerate(FIVE)}}
+ADDED = {"5": {"content": "<user>"}, "6": {"content": "<bot>"}}
+CAUSAL = {"architectures": ["LlamaForCausalLM"], "tie_word_embeddings": True}
+BERT = {"architectures": ["BertForSequenceClassification"]}
+WITH_ADDED = (*FIVE, "<user>", "<bot>", "<unused 7>")
 
 
 @pytest.mark.parametrize(
-    "added",
+    ("config", "files", "expected"),
     [
-        {"added_tokens": {"<user>": 5, "<bot>": 6}},
-        {"tokenizer_config": {"added_tokens_decoder": {
-            "5": {"content": "<user>"}, "6": {"content": "<bot>"}}}},
+        (CAUSAL, VOCAB | {"added_tokens": {"<user>": 5, "<bot>": 6}}, WITH_ADDED),
+        (CAUSAL, VOCAB | {"tokenizer_config": {"added_tokens_decoder": ADDED}}, WITH_ADDED),
+        (BERT | {"id2label": {"0": "bad", "1": "so-so", "2": "good"}}, VOCAB,
+         ("bad", "so-so", "good")),
+        (BERT | {"id2label": {"0": "bad", "1": "good"}}, VOCAB, None),
+        (BERT | {"id2label": {"1": "bad", "2": "so-so", "3": "good"}}, VOCAB, None),
+        (BERT, VOCAB, None),
     ],
-    ids=["added_tokens", "tokenizer_config"],
 )  # fmt: skip
-def test_added_tokens_are_named(tmp_path, added):
-    config = {"architectures": ["LlamaForCausalLM"], "tie_word_embeddings": True}
-    folder = folder_of(tmp_path, 8, config, vocab={c: n for n, c in enumerate(FIVE)}, **added)
-    assert load_head(folder).layer.tokens == (*FIVE, "<user>", "<bot>", "<unused 7>")
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ({"0": "bad", "1": "so-so", "2": "good"}, ("bad", "so-so", "good")),
-        ({"0": "bad", "1": "good"}, None),
-        ({"1": "bad", "2": "so-so", "3": "good"}, None),
-        (None, None),
-    ],
-)
-def test_classes_of_a_classifier_are_not_named_by_its_vocabulary(tmp_path, labels, expected):
-    config = {"architectures": ["BertForSequenceClassification"], "id2label": labels}
-    folder = folder_of(tmp_path, 3, config, vocab={c: n for n, c in enumerate("wxyz")})
-    head = load_head(folder, weight="classifier.weight")
+def test_a_folder_names_its_classes_and_a_vocabulary_names_no_labels(
+    tmp_path, config, files, expected
+):
+    name = "model.embed_tokens.weight" if config is CAUSAL else "classifier.weight"
+    W = np.eye(8 if config is CAUSAL else 3, 8, dtype=np.float32)
+    save_file({name: W}, tmp_path / "model.safetensors")
+    for file, content in {"config": config, **files}.items():
+        (tmp_path / f"{file}.json").write_text(json.dumps(content))
+    head = load_head(tmp_path, weight=None if config is CAUSAL else name)
     assert head.layer.tokens == expected
-    assert any("id2label" in note for note in head.notes)
-
-
-def test_other_line_separators_are_names(tmp_path):
-    (tmp_path / "keys.txt").write_text("a\n\u2028\n\x0c\n\u3000\n")
-    assert read_labels(tmp_path / "keys.txt", 4)[0] == ("a", "\u2028", "\x0c", "\u3000")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"id2label": {str(n): name for n, name in enumerate(FIVE)}, "hidden": 3},
-        {"a": 0, "b": 1, "c": 2, "d": 3, "e": 4},
-        {"space": {"names": FIVE, "others": ["x"]}},
-        FIVE,
-    ],
-)
-def test_json_and_pickles_of_names(tmp_path, content):
-    (tmp_path / "m.json").write_text(json.dumps(content))
-    assert read_labels(tmp_path / "m.json", 5)[0] == tuple(FIVE)
-    (tmp_path / "m.pkl").write_bytes(pickle.dumps(content))
-    assert read_labels(tmp_path / "m.pkl", 5)[0] == tuple(FIVE)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        *("[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000, '{"a": 1e999}', "{}", "[1, 2]"),
-        *("{", '{"model": {}}', '{"word": "not a number"}'),
-    ],
-)
-def test_what_holds_no_names_is_told(tmp_path, content):
-    (tmp_path / "vocab.json").write_text(content)
-    with pytest.raises(ValueError, match="vocabulary"):
-        read_labels(tmp_path / "vocab.json", 3)
-    with pytest.raises(ValueError, match="vocabulary"):
-        read_tokens(tmp_path / "vocab.json", 3)
+    assert config is CAUSAL or any("id2label" in note for note in head.notes)
 
 
 def test_names_beside_the_model_are_found_when_one_set_fits(tmp_path):
@@ -184,7 +201,7 @@ def test_names_beside_the_model_are_found_when_one_set_fits(tmp_path):
     assert load_head(tmp_path / "m.npz").layer.tokens is None
 
 
-def test_a_shorter_list_beside_the_model_is_told_and_taken_only_when_asked_for(tmp_path):
+def test_a_shorter_list_beside_the_model_is_taken_only_when_asked_for(tmp_path):
     np.savez(tmp_path / "m.npz", W=np.eye(6))
     (tmp_path / "keys.txt").write_text("\n".join(FIVE))
     head = load_head(tmp_path / "m.npz")
@@ -204,39 +221,33 @@ def test_a_tokenizer_beside_the_model_decides_over_other_lists(tmp_path):
     assert labels_beside(tmp_path / "model.bin", 2)[0] == ("Ġa", "b")
 
 
-def test_a_dictionary_that_numbers_from_one_leaves_class_0_to_the_blank(tmp_path):
-    numbered = {name: n for n, name in enumerate(FIVE, start=1)}
-    both = {"char2idx": numbered, "idx2char": {str(n): c for c, n in numbered.items()}}
-    (tmp_path / "vocab.json").write_text(json.dumps(both))
-    assert read_labels(tmp_path / "vocab.json", 6)[0] == (BLANK, *FIVE)
-    (tmp_path / "model.npz").touch()
-    names, how = labels_beside(tmp_path / "model.npz", 6)
-    assert names == (BLANK, *FIVE)
-    assert "numbered from 1, blank first: 0 '<blank>', 1 'a', 2 'b', 5 'e')" in how
+def test_byte_level_bpe_is_decoded_as_its_own_library_does(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    byte_level = tokenizers.pre_tokenizers.ByteLevel
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = byte_level(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=330, initial_alphabet=byte_level.alphabet(), special_tokens=["<end>"]
+    )
+    tokenizer.train_from_iterator(["the naïve café, the cafés; the end"] * 3, trainer)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    size = tokenizer.get_vocab_size()
+    tokens = read_tokens(tmp_path / "tokenizer.json", size)
+    assert " the" in tokens
+    assert list(tokens) == [tokenizer.decode([i], skip_special_tokens=False) for i in range(size)]
 
 
-def test_names_numbered_from_one_for_each_class_are_shifted_and_it_is_said(tmp_path):
-    (tmp_path / "vocab.json").write_text(json.dumps(dict(zip(FIVE, range(1, 6), strict=True))))
-    names, how = read_labels(tmp_path / "vocab.json", 5)
-    assert names == tuple(FIVE)
-    assert "numbered from 1: 0 'a', 1 'b', 2 'c', 4 'e')" in how
-
-
-def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path):
-    source = tmp_path / "charsets.py"
-    lists = f"OLD = {FIVE[::-1]}\nNEW = BETA = {FIVE}\nFEW = ['a']\nMIXED = ['a', 1, 'c', 'd', 'e']"
-    source.write_text(f"raise SystemExit\n{lists}\n")
-    said = "names from the list NEW of charsets.py"
-    assert read_labels(f"{source}:NEW", 5) == (tuple(FIVE), said)
-    told = r"OLD \(5 names\), NEW \(5 names\).*FEW \(1 names\); .* as charsets.py:NAME"
-    for name, content, message in (
-        ("", None, told),
-        (":MIXED", None, "no list of strings 'MIXED'"),
-        (":FEW", None, "FEW has 1 names for 5 classes"),
-        ("", "x = " + "(" * 100_000, "Python file"),
-        ("", "x = 1", "these lists of strings: none"),
-    ):
-        if content is not None:
-            source.write_text(content)
-        with pytest.raises(ValueError, match=message):
-            read_labels(f"{source}{name}", 5)
+def test_the_target_language_filter_of_the_paper():
+    tokens = [
+        "▁Предварительны", "erecti", "да", "да1", "да,", "▁", "<unk>", "fда", "й", "ре\u0301", "字",
+        "ひらがな",
+    ]  # fmt: skip
+    found = {"cyrillic": [0, 2, 8, 9], "LATIN": [1], "HAN": [10], "JAPANESE": [10, 11]}
+    for script, expected in found.items():
+        assert classes_in_script(tokens, script).tolist() == expected
+    # A comma of the script itself is still punctuation.
+    assert classes_in_script(["سلام", "سلام،"], "ARABIC").tolist() == [0]
+    said = r"no token is written in 'GREEK' alone; scripts that occur: CJK, CYRILLIC"
+    with pytest.raises(ValueError, match=said):
+        classes_in_script(tokens, "GREEK")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from softgeom.checkpoints import load_head, load_softmax_layer, read_llama2c, read_llama2c_tokenizer
+from softgeom.checkpoints import load_head, read_llama2c, read_llama2c_tokenizer
 
 # dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
 HEADER = (8, 6, 2, 2, 1, 11, 5)
@@ -19,47 +19,44 @@ def _write(path, header=HEADER, missing=0):
     return numbers
 
 
-def test_tied_and_untied_models_give_their_weights(tmp_path):
-    numbers = _write(tmp_path / "m.bin")
+@pytest.mark.parametrize("tied", [True, False])
+def test_tied_and_untied_models_give_their_weights(tmp_path, tied):
+    numbers = _write(tmp_path / "m.bin", (*HEADER[:5], 11 if tied else -11, 5))
     head = load_head(tmp_path / "m.bin")
-    np.testing.assert_array_equal(head.layer.W, numbers[:88].reshape(11, 8))
+    expected = numbers[:88] if tied else numbers[-88:]
+    np.testing.assert_array_equal(head.layer.W, expected.reshape(11, 8))
     assert head.layer.b is None
-    assert head.names["weight"] == "tok_embeddings"
-    # The final gain is followed by the two rotary tables of (5, 2) only.
-    np.testing.assert_array_equal(head.features.gain, numbers[-28:-20])
-    numbers = _write(tmp_path / "m.bin", (8, 6, 2, 2, 1, -11, 5))
-    np.testing.assert_array_equal(
-        load_softmax_layer(tmp_path / "m.bin").W, numbers[-88:].reshape(11, 8)
-    )
-    _write(tmp_path / "m.bin")
+    assert head.names["weight"] == ("tok_embeddings" if tied else "output")
     config, weights = read_llama2c(tmp_path / "m.bin")
-    assert (config.dim, config.head_dim, config.tied) == (8, 4, True)
-    assert weights["wk"].shape == (2, 4, 8)
-    assert weights["w2"].shape == (2, 8, 6)
+    # the final gain is followed by the two rotary tables of (5, 2), and by the untied output
+    end = len(numbers) - 20 - (0 if tied else 88)
+    np.testing.assert_array_equal(head.features.gain, numbers[end - 8 : end])
+    assert (config.dim, config.head_dim, config.tied) == (8, 4, tied)
+    assert (weights["wk"].shape, weights["w2"].shape) == ((2, 4, 8), (2, 8, 6))
 
 
 @pytest.mark.parametrize(
-    ("missing", "message"), [(3, "truncated: 12 bytes are missing"), (-2, "8 bytes too long")]
-)
-def test_a_wrong_size_is_told(tmp_path, missing, message):
+    ("change", "missing", "said"),
+    [
+        ({}, 3, "truncated: 12 bytes are missing"),
+        ({}, -2, "8 bytes too long"),
+        *(({at: value}, 0, "impossible numbers")
+          for at, value in ((0, -8), (0, 2**30), (3, 3), (4, 5), (5, 0))),
+    ],
+)  # fmt: skip
+def test_wrong_sizes_and_impossible_numbers_are_refused(tmp_path, change, missing, said):
     _write(tmp_path / "m.bin", missing=missing)
-    with pytest.raises(ValueError, match=message):
-        load_softmax_layer(tmp_path / "m.bin")
-
-
-@pytest.mark.parametrize(("position", "value"), [(0, -8), (0, 2**30), (3, 3), (4, 5), (5, 0)])
-def test_impossible_numbers_and_a_header_cut_short_are_told(tmp_path, position, value):
-    header = list(HEADER)
-    header[position] = value
-    (tmp_path / "m.bin").write_bytes(np.array(header, "<i4").tobytes() + bytes(64))
-    with pytest.raises(ValueError, match="impossible numbers"):
+    header = [change.get(at, value) for at, value in enumerate(HEADER)]
+    content = (tmp_path / "m.bin").read_bytes()[28:]
+    (tmp_path / "m.bin").write_bytes(np.array(header, "<i4").tobytes() + content)
+    with pytest.raises(ValueError, match=said):
         read_llama2c(tmp_path / "m.bin")
     (tmp_path / "m.bin").write_bytes(bytes(11))
     with pytest.raises(ValueError, match="header has 28 bytes, the file has 11"):
         read_llama2c(tmp_path / "m.bin")
 
 
-def test_the_tokenizer_reads_back_and_bad_ones_are_told(tmp_path):
+def test_the_tokenizer_reads_back_and_others_are_refused(tmp_path):
     tokens, path = [b"<unk>", b" a", "é".encode()], tmp_path / "t.bin"
     content = b"".join(
         np.float32(-i).tobytes() + np.int32(len(t)).tobytes() + t for i, t in enumerate(tokens)
@@ -68,10 +65,9 @@ def test_the_tokenizer_reads_back_and_bad_ones_are_told(tmp_path):
     read, scores = read_llama2c_tokenizer(path, 3)
     assert read == tokens
     np.testing.assert_array_equal(scores, [0, -1, -2])
-    with pytest.raises(ValueError, match="ends in token 3 of 4"):
-        read_llama2c_tokenizer(path, 4)
-    with pytest.raises(ValueError, match="holds more than the 2 tokens"):
-        read_llama2c_tokenizer(path, 2)
+    for size, said in ((4, "ends in token 3 of 4"), (2, "holds more than the 2 tokens")):
+        with pytest.raises(ValueError, match=said):
+            read_llama2c_tokenizer(path, size)
 
 
 def test_the_real_model(dreams):

@@ -323,79 +323,65 @@ def test_narrow_and_tracked_tensors_and_a_transformers_model():
     np.testing.assert_array_equal(load_head(model).layer.W, model.lm_head.weight.detach().numpy())
 
 
-def test_linear_models_of_scikit_learn_decide_as_their_layer_does():
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 3))
-    for classes in (2, 5):
-        y = np.array(list("vwxyz"))[np.argmax(X @ rng.standard_normal((3, classes)), 1)]
-        model = linear_model.LogisticRegression().fit(X, y)
-        layer = sg.load(model).layer
-        assert [layer.tokens[t] for t in layer.logits(X).argmax(1)] == model.predict(X).tolist()
-    with pytest.raises(ValueError, match="SVC decides between pairs"):
-        sg.load(pytest.importorskip("sklearn.svm").SVC(kernel="linear").fit(X, y))
+linear_model = pytest.importorskip("sklearn.linear_model")
+X = np.random.default_rng(0).standard_normal((200, 3))
+FIVE = np.array(list("vwxyz"))[np.argmax(X @ np.random.default_rng(1).standard_normal((3, 5)), 1)]
+SEVERAL = X @ np.random.default_rng(2).standard_normal((3, 4)) > 0
 
 
-def test_wrapped_models_of_scikit_learn_are_read_inside():
-    from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+def estimators():
+    """Each linear model, and what it is fitted to: two classes, five, or several labels at once."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
     from sklearn.model_selection import GridSearchCV
     from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.naive_bayes import GaussianNB
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 3))
-    y = np.array(list("vwxyz"))[np.argmax(X @ rng.standard_normal((3, 5)), 1)]
-    labels = X @ rng.standard_normal((3, 4)) > 0
-    scaled = make_pipeline(StandardScaler(), LogisticRegression())
+    logistic, two = linear_model.LogisticRegression, FIVE > "w"
+    scaled = make_pipeline(StandardScaler(), logistic())
     search = GridSearchCV(scaled, {"logisticregression__C": [0.1, 1.0]}, cv=2)
-    rest = OneVsRestClassifier(LogisticRegression())
-    for model, target in (
-        (search, y), (scaled, y), (rest, y), (rest, y > "w"), (rest, labels),
-        (RidgeClassifier(), labels),
-    ):  # fmt: skip
-        model.fit(X, target)
-        head = sg.load(model)
-        inputs = X
-        if model is search or model is scaled:
-            pipeline = getattr(model, "best_estimator_", model)
-            inputs = pipeline[:-1].transform(X)
-            assert any("StandardScaler" in note for note in head.notes)
-        scores = head.layer.logits(inputs)
-        if target is labels:
-            assert head.readout.rule == "threshold"
-            np.testing.assert_array_equal(scores > 0, model.predict(X))
-        else:
-            assert head.readout.rule == "argmax"
-            names = np.array(head.layer.tokens)[scores.argmax(1)]
-            np.testing.assert_array_equal(names, model.predict(X).astype(str))
-        if hasattr(model, "predict_proba"):
-            found = head.readout.probabilities(scores)
-            np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-12)
-    with pytest.raises(ValueError, match="LinearRegression is a regression"):
-        sg.load(LinearRegression().fit(X, labels))
-    with pytest.raises(ValueError, match="GaussianNB of OneVsRestClassifier has no coef_"):
-        sg.load(OneVsRestClassifier(GaussianNB()).fit(X, y))
+    rest = OneVsRestClassifier(logistic())
+    descent = linear_model.SGDClassifier(loss="log_loss", random_state=0)
+    analysis = LinearDiscriminantAnalysis()
+    for model in (logistic(), rest, descent, analysis):
+        yield from ((model, two), (model, FIVE))
+    yield from ((scaled, FIVE), (search, FIVE), (rest, SEVERAL))
+    yield linear_model.RidgeClassifier(), SEVERAL
+    yield linear_model.SGDClassifier(random_state=0), FIVE
 
 
-def test_probabilities_are_those_of_scikit_learn():
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    from sklearn.linear_model import LogisticRegression, SGDClassifier
+@pytest.mark.parametrize(("model", "target"), estimators(), ids=lambda it: type(it).__name__)
+def test_linear_models_of_scikit_learn_decide_as_their_layer_does(model, target):
+    head, inputs = sg.load(model.fit(X, target)), X
+    pipeline = getattr(model, "best_estimator_", model)
+    if hasattr(pipeline, "steps"):
+        inputs = pipeline[:-1].transform(X)
+        assert any("StandardScaler" in note for note in head.notes)
+    scores = head.layer.logits(inputs)
+    if target is SEVERAL:
+        assert head.readout.rule == "threshold"
+        np.testing.assert_array_equal(scores > 0, model.predict(X))
+    else:
+        names = np.array(head.layer.tokens)[scores.argmax(1)]
+        np.testing.assert_array_equal(names, model.predict(X).astype(str))
+    assert (head.readout.probability == "none") != hasattr(model, "predict_proba")
+    if hasattr(model, "predict_proba"):
+        found = head.readout.probabilities(scores)
+        np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-12)
 
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 3))
-    for classes in (2, 4):
-        y = np.argmax(X @ rng.standard_normal((3, classes)), 1)
-        for model in (
-            LogisticRegression(), SGDClassifier(loss="log_loss", random_state=0),
-            LinearDiscriminantAnalysis(),
-        ):  # fmt: skip
-            head = sg.load(model.fit(X, y))
-            found = head.readout.probabilities(head.layer.logits(X))
-            np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-12)
-    head = sg.load(SGDClassifier(random_state=0).fit(X, y))
-    assert head.readout.probability == "none"
+
+def test_models_of_scikit_learn_that_are_no_layer_are_refused():
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.svm import SVC
+
+    for model, target, said in (
+        (linear_model.LinearRegression(), SEVERAL, "LinearRegression is a regression"),
+        (OneVsRestClassifier(GaussianNB()), FIVE, "GaussianNB of OneVsRestClassifier has no coef_"),
+        (SVC(kernel="linear"), FIVE, "SVC decides between pairs"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            sg.load(model.fit(X, target))
 
 
 def test_a_weight_norm_gives_the_matrix_that_is_multiplied_with():
