@@ -10,10 +10,14 @@ from functools import cache
 
 import pytest
 
-PACKAGES = ("softgeom", "papers", "compendium", "classroom")
 PAPERS = {"bottleneck", "margins", "circuits", "hardmax"}
-# explorers may import every paper; classroom and compendium do not import each other
-APART = {"classroom": {"compendium"}, "compendium": {"classroom"}}
+# package -> what stands above it or beside it, which it never imports
+FORBIDDEN = {
+    "softgeom": {"papers", "compendium", "classroom"},
+    "papers": {"compendium", "classroom"},
+    "compendium": {"classroom"},
+    "classroom": {"compendium"},
+}
 # what certifies, and all of softgeom that it may import
 TRUSTED = tuple(
     f"softgeom.{name}"
@@ -40,46 +44,40 @@ def _imports(path, *, typing: bool = True) -> set[str]:
     return found
 
 
-def _folder(repository, package):
-    return repository / ("scanner/src" if package == "softgeom" else "lib") / package
-
-
 def _modules(repository, package):
-    return sorted(_folder(repository, package).rglob("*.py"))
+    folder = repository / ("scanner/src" if package == "softgeom" else "lib")
+    for path in sorted((folder / package).rglob("*.py")):
+        yield ".".join(path.relative_to(folder).with_suffix("").parts), path
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", FORBIDDEN)
 def test_packages_import_only_what_is_below_them(repository, package):
-    above = {*PACKAGES[PACKAGES.index(package) + 1 :], *APART.get(package, ())}
-    for path in _modules(repository, package):
-        wrong = {name.partition(".")[0] for name in _imports(path)} & above
-        assert not wrong, f"{path} imports {wrong}, which stands above it"
+    for name, path in _modules(repository, package):
+        wrong = {other.partition(".")[0] for other in _imports(path)} & FORBIDDEN[package]
+        assert not wrong, f"{name} imports {wrong}"
 
 
 def test_papers_do_not_import_each_other(repository):
-    for path in _modules(repository, "papers"):
-        part = path.relative_to(_folder(repository, "papers")).parts[0]
+    for name, path in _modules(repository, "papers"):
+        part = name.split(".")[1]
         names = {n.split(".")[1] for n in _imports(path) if n.startswith("papers.")} - {part}
-        if part != "explorers":
-            assert not names & (PAPERS | {"explorers"}), f"{path} imports papers.{names}"
+        assert part == "explorers" or not names & (PAPERS | {"explorers"}), f"{name}: {names}"
 
 
 def test_what_certifies_imports_nothing_that_searches(repository):
-    source = repository / "scanner" / "src"
-    for path in _modules(repository, "softgeom"):
-        name = ".".join(path.relative_to(source).with_suffix("").parts)
+    for name, path in _modules(repository, "softgeom"):
         if name.startswith(TRUSTED):
             ours = {n for n in _imports(path, typing=False) if n.startswith("softgeom.")}
-            others = {name for name in ours if not name.startswith(TRUSTED)}
-            assert not others, f"{path} imports {others}, which nobody has to trust"
+            others = {other for other in ours if not other.startswith(TRUSTED)}
+            assert not others, f"{name} imports {others}, which nobody has to trust"
 
 
 @pytest.mark.parametrize("package", ["softgeom", "papers"])
 def test_libraries_know_no_folder_of_the_clone(repository, package):
-    for path in _modules(repository, package):
+    for name, path in _modules(repository, package):
         text = path.read_text(encoding="utf-8")
         for folder in ("notebooks/", "data/processed", "data/raw", "results/", "Makefile"):
-            assert folder not in text, f"{path} names {folder}, a folder of the clone"
+            assert folder not in text, f"{name} names {folder}, a folder of the clone"
 
 
 def test_the_rule_sees_through_every_form_of_import(tmp_path):
@@ -88,6 +86,22 @@ def test_the_rule_sees_through_every_form_of_import(tmp_path):
     path.write_text(f"import papers.margins\nfrom papers import circuits\n{late}")
     named = {"papers.margins", "papers.circuits", "papers.hardmax.dynamics.x"}
     assert _imports(path) == named
+
+
+@pytest.mark.parametrize(
+    ("part", "package", "extra"),
+    [
+        ("from papers import circuits", "torch", "train"),
+        ("from papers.language_model import generate", "tokenizers", "train"),
+        ("from papers.margins import log_barrier", "torch", "train"),
+        ("import papers.hardmax.sentiment", "torch", "train"),
+        ("from papers.explorers import FoldExplorer", "anywidget", "lessons"),
+    ],
+)
+def test_an_import_without_its_extra_says_which_extra(part, package, extra):
+    script = f"import sys; sys.modules[{package!r}] = None\n{part}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert f": pip install -e '.[{extra}]' in the clone." in done.stderr.splitlines()[-1]
 
 
 TORCH = {"torch", "matplotlib", "transformers"}

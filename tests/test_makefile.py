@@ -108,16 +108,6 @@ def test_other_parameters_are_for_one_notebook_which_always_runs(two, tmp_path):
     assert "PARAMS changes one notebook" in two("all", "PARAMS=seed=1")[0]
 
 
-@pytest.fixture(scope="module")
-def needs(repository):
-    """Notebook -> its prerequisites in the Makefile."""
-    told = subprocess.run(
-        ["make", "-npq", "help"], cwd=repository, capture_output=True, text=True
-    ).stdout
-    rules = re.findall(r"(?m)^executed/default/([\w]+)\.ipynb: (.*)$", told)
-    return {name: set(files.split()) for name, files in rules}
-
-
 def _folders(tree: ast.AST) -> set[str]:
     """The folders that a notebook imports from: `lib/papers/margins`."""
     found = set()
@@ -129,7 +119,10 @@ def _folders(tree: ast.AST) -> set[str]:
     return found
 
 
-def test_the_makefile_names_the_code_and_the_results_that_a_notebook_reads(repository, needs):
+def test_the_makefile_names_the_code_and_the_results_that_a_notebook_reads(repository):
+    told = subprocess.run(["make", "-npq", "help"], cwd=repository, capture_output=True, text=True)
+    rules = re.findall(r"(?m)^executed/default/([\w]+)\.ipynb: (.*)$", told.stdout)
+    needs = {name: set(files.split()) for name, files in rules}
     notebooks = sorted((repository / "notebooks").glob("[0-9]*.ipynb"))
     assert needs.keys() == {path.stem for path in notebooks}
     missing = []

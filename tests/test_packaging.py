@@ -1,8 +1,11 @@
-"""pyproject.toml, the lock and conda's environments say the same; no machine paths."""
+"""pyproject.toml, the lock and conda's environment say the same; every import is declared."""
 
+import ast
 import json
 import re
+import sys
 import tomllib
+from collections import Counter
 
 import pytest
 import yaml
@@ -11,6 +14,20 @@ from compendium import packages
 
 READER = ("lessons", "notebooks", "models", "ocr", "fast", "build")
 MAINTAINERS = set("mypy ruff playwright transformers sphinx hypothesis pytest distributed".split())
+# conda-forge's names (its playwright is the Node tool), and what pip installs into its environment
+CONDA = {
+    "torch": "pytorch",
+    "huggingface-hub": "huggingface_hub",
+    "flatbuffers": "python-flatbuffers",
+}
+CONDA |= {"playwright": "playwright-python", "fastjsonschema": "python-fastjsonschema"}
+CONDA |= {"jupyter-client": "jupyter_client", "jupyter-core": "jupyter_core"}
+NOT_ON_CONDA = {"gguf", "rapidocr-onnxruntime", "vadersentiment"}
+# modules whose package has another name; dask comes with distributed
+PACKAGE_OF = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml", "dask": "distributed"}
+PACKAGE_OF |= {"markdown_it": "markdown-it-py", "IPython": "ipython"}
+# the scanner takes modules and figures of the caller's, and brings neither
+OF_THE_CALLER = {"torch", "matplotlib"}
 
 
 @pytest.fixture(scope="module")
@@ -20,19 +37,43 @@ def workflows(repository):
     return {path.stem: path.read_text() for path in folder.glob("*.yml")}
 
 
+@pytest.fixture(scope="module")
+def lock(repository):
+    return (repository / "requirements.lock").read_text()
+
+
 def _names(lock: str) -> set[str]:
     return {name.lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.MULTILINE)}
 
 
-# conda-forge's names (its playwright is the Node tool), and what pip installs into its environment
-CONDA = {"torch": "pytorch", "huggingface-hub": "huggingface_hub"}
-CONDA |= {"playwright": "playwright-python", "fastjsonschema": "python-fastjsonschema"}
-NOT_ON_CONDA = {"gguf", "rapidocr-onnxruntime", "vadersentiment"}
+def _imported(paths) -> set[str]:
+    """The packages of others that files import, by the names of pyproject.toml."""
+    paths = list(paths)
+    known = {part for path in paths for part in (path.stem, path.parent.name)}
+    found = Counter[str]()
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                found[str(node.module).partition(".")[0]] += 1
+    ours = {"softgeom", "papers", "compendium", "classroom", *known, *sys.stdlib_module_names}
+    return {PACKAGE_OF.get(name, name).replace("_", "-") for name in found.keys() - ours}
+
+
+def test_every_module_that_is_imported_is_declared(repository):
+    every = set(packages.declared(None, repository))
+    scanner = tomllib.loads((repository / "scanner" / "pyproject.toml").read_text())["project"]
+    groups = [scanner["dependencies"], *scanner["optional-dependencies"].values()]
+    own = {re.match(r"[\w.-]+", entry)[0] for group in groups for entry in group}
+    assert _imported((repository / "scanner" / "src").rglob("*.py")) <= own | OF_THE_CALLER
+    folders = ("lib", "tests", "scanner/tests", "scanner/tools", "scanner/benchmarks")
+    assert _imported(p for name in folders for p in (repository / name).rglob("*.py")) <= every
 
 
 def test_conda_installs_what_pyproject_declares(repository):
-    file, wanted = "environment.yml", packages.declared(None, repository)
-    *conda, pip = yaml.safe_load((repository / file).read_text())["dependencies"]
+    wanted = packages.declared(None, repository)
+    *conda, pip = yaml.safe_load((repository / "environment.yml").read_text())["dependencies"]
     *others, scanner, clone = pip["pip"]
     on_conda = {f"{CONDA.get(name, name)}{wanted[name]}" for name in wanted.keys() - NOT_ON_CONDA}
     assert set(conda) == {"python=3.11", "pip"} | on_conda
@@ -40,21 +81,21 @@ def test_conda_installs_what_pyproject_declares(repository):
     assert [scanner, clone] == ["-e ./scanner", "-e ."]
 
 
-def test_every_dependency_is_locked_and_explained(repository):
-    lock = (repository / "requirements.lock").read_text()
-    assert set(packages.declared(None, repository)) - set(packages.OUTSIDE_THE_LOCK) <= _names(lock)
+def test_every_dependency_is_locked_and_explained(repository, lock):
+    wanted = set(packages.declared(None, repository))
+    assert wanted - set(packages.OUTSIDE_THE_LOCK) <= _names(lock)
     assert "://" not in lock  # the index is the user's choice
     page = (repository / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
-    assert not {name for name in packages.declared(None, repository) if f"`{name}`" not in page}
+    assert not {name for name in wanted if f"`{name}`" not in page}
 
 
-def test_a_reader_gets_no_maintainers_tools(repository):
+def test_a_reader_gets_no_maintainers_tools(repository, lock):
     parts = ((), ("lessons",), READER, (*READER, "dask", "report", "test", "lint"))
     whole, light, reader, every = (_names(packages.part(some, repository)) for some in parts)
     assert {"numpy", "highspy", "onnx"} <= whole < light < reader < every
     assert not MAINTAINERS & reader
     assert not {"datasets", "pyarrow", "numba", "papermill", "onnxruntime"} & light
-    assert every == _names((repository / "requirements.lock").read_text())
+    assert every == _names(lock)
 
 
 def test_a_part_keeps_hashes_and_follows_what_packages_want(tmp_path):
@@ -73,10 +114,12 @@ def test_a_part_keeps_hashes_and_follows_what_packages_want(tmp_path):
     assert _names(packages.part([], tmp_path)) == {"a", "b"}
     assert _names(packages.part(["more"], tmp_path)) == {"a", "b", "c", "d"}
     assert marked in packages.part([], tmp_path)
-    with pytest.raises(ValueError, match=r"requirements\.lock lacks z: run `make lock`"):
-        packages.part(["lost"], tmp_path)
-    with pytest.raises(ValueError, match=r"no extra none in pyproject\.toml; there are more, lost"):
-        packages.part(["none"], tmp_path)
+    for extra, message in (
+        ("lost", r"requirements\.lock lacks z: run `make lock`"),
+        ("none", r"no extra none in pyproject\.toml; there are more, lost"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            packages.part([extra], tmp_path)
 
 
 def test_the_origin_of_pytorch_is_what_pip_reported(tmp_path, repository):
@@ -84,11 +127,11 @@ def test_the_origin_of_pytorch_is_what_pip_reported(tmp_path, repository):
     (tmp_path / ".venv").mkdir()
     file = "torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl"
     where = {"url": f"https://index.example/{file}", "archive_info": {"hashes": {"sha256": "ab"}}}
-    torch, other = (
+    entries = [
         {"metadata": {"name": name, "version": "2.13.0+cpu"}, "download_info": where}
-        for name in ("torch", "networkx")
-    )
-    (tmp_path / ".venv" / "torch.json").write_text(json.dumps({"install": [other, torch]}))
+        for name in ("networkx", "torch")
+    ]
+    (tmp_path / ".venv" / "torch.json").write_text(json.dumps({"install": entries}))
     wheel = {"file": file.replace("%2B", "+"), "sha256": "ab", "index": "index.example"}
     assert packages.torch_origin(tmp_path) == {"version": "2.13.0+cpu"} | wheel
     assert "--report .venv/torch.json" in (repository / "Makefile").read_text()
@@ -100,22 +143,10 @@ def test_the_index_page_has_no_relative_link(repository):
     project = tomllib.loads((scanner / "pyproject.toml").read_text())["project"]
     text = (scanner / project["readme"]).read_text(encoding="utf-8")
     assert not re.findall(r"\]\((?!https://)", text)
-    # a comment inside code is shown
-    assert "<!--" not in "".join(re.findall(r"(?s)```.*?```", text))
+    assert "<!--" not in "".join(re.findall(r"(?s)```.*?```", text))  # inside code it is shown
 
 
-def test_the_scanner_and_its_tests_need_nothing_of_the_compendium(repository):
-    """It is built from its own folder: its code and tests import no package of lib/."""
-    for path in (repository / "scanner").rglob("*.py"):
-        code = path.read_text(encoding="utf-8")
-        found = re.search(r"(?m)^\s*(from|import) (papers|compendium|classroom)\b", code)
-        assert not found, f"{path.name}: {found}"
-    assert (repository / "scanner" / "LICENSE").read_bytes() == (
-        repository / "LICENSE"
-    ).read_bytes()
-
-
-def test_workflows_are_pinned_and_bounded(workflows):
+def test_workflows_are_pinned_and_bounded_and_publish_nothing_unasked(workflows):
     for name, text in workflows.items():
         workflow = yaml.safe_load(text)
         assert workflow["permissions"] == {"contents": "read"}
@@ -127,9 +158,6 @@ def test_workflows_are_pinned_and_bounded(workflows):
                 # what is released is built from nothing that another run may have left
                 if step.get("uses", "").startswith("actions/setup-python"):
                     assert ("cache" in step["with"]) == (name != "release")
-
-
-def test_nothing_is_published_until_a_variable_says_where(workflows):
     jobs = yaml.safe_load(workflows["release"])["jobs"]
     assert jobs["publish"]["if"].startswith("vars.PUBLISH_TO == ")
     assert jobs["publish"]["needs"] == "build"
@@ -144,18 +172,21 @@ def test_version_changelog_citation_and_sources_agree(repository):
     (version,) = {tomllib.loads(path.read_text())["project"]["version"] for path in both}
     citation = yaml.safe_load((repository / "CITATION.cff").read_text())
     newest = re.search(r"(?m)^## (.+)$", (repository / "CHANGELOG.md").read_text())
-    released, prepared = version.removesuffix(".dev0"), version.endswith(".dev0")
     assert citation["version"] == version
-    assert newest[1].partition(",")[0] == released
-    assert newest[1].endswith(", in preparation") == prepared
+    assert newest[1].partition(",")[0] == version.removesuffix(".dev0")
+    assert newest[1].endswith(", in preparation") == version.endswith(".dev0")
     assert len(citation["references"]) == 4
 
 
-def test_the_container_follows_the_readme(repository):
+def test_the_scanner_is_whole_in_its_own_folder_and_container(repository):
     scanner = repository / "scanner"
+    for path in scanner.rglob("*.py"):
+        code = path.read_text(encoding="utf-8")
+        found = re.search(r"(?m)^\s*(from|import) (papers|compendium|classroom)\b", code)
+        assert not found, f"{path.name}: {found}"
+    assert (scanner / "LICENSE").read_bytes() == (repository / "LICENSE").read_bytes()
     image, readme = (scanner / "Dockerfile").read_text(), (repository / "README.md").read_text()
     assert "pip install ./scanner" in readme
-    assert 'pip install --no-cache-dir ".[dask]"' in image
     assert "softgeom scan ppocr-v4" in readme
     assert "softgeom scan ppocr-v4" in image
     kept = [line[1:] for line in (scanner / ".dockerignore").read_text().split() if "!" in line]

@@ -36,8 +36,7 @@ def use(fonts: Iterable[Font] = ()) -> None:
     `fonts` what those lack: an installed font would change the figures of one machine.
     """
     import matplotlib as mpl
-    from cycler import cycler
-    from matplotlib import font_manager
+    from matplotlib import cycler, font_manager
 
     faces, fonts = font_manager.fontManager, list(fonts)
     faces.ttflist = [f for f in faces.ttflist if f.fname.startswith(mpl.get_data_path())]

@@ -4,12 +4,11 @@
 
 The baseline is the paper's pipeline as its authors run it: for one class after another Braid
 Reflect with one matrix-vector product per reflection, patience 2,500, then, where that fails, the
-Chebyshev programme with all rows. It would take hours, so it runs on a sample: classes are grouped
-by how our scan settled them (first look, ascent, no witness), a few of each group are run, and the
-total is the sum of group size times mean cost, with its 95% interval (t, with the freedom of the
-smallest group). A programme that exceeds --lp-seconds counts with the time that it had, which
-favours the baseline. Same dtype (float32), same single thread, CPU seconds of this process. The
-BLAS kernel is written beside: an old kernel shifts ratios. Writes results/bench/scan_layers.csv.
+Chebyshev programme with all rows. It runs on a sample: classes are grouped by how our scan settled
+them, a few of each group are run, and the total is the sum of group size times mean cost, with its
+95% interval (t, with the freedom of the smallest group). A programme that exceeds --lp-seconds
+counts with the time that it had, which favours the baseline. float32, one thread, CPU seconds of
+this process. Writes results/bench/scan_layers.csv.
 """
 
 # ruff: noqa: E402 - the thread count must be set before numpy is imported
@@ -41,7 +40,7 @@ from softgeom.proving.lp import SolverError, chebyshev_radius
 from softgeom.scanner import scan
 from softgeom.searching.ascent import climb
 
-TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "scan_layers.csv"
+TABLE = Path(__file__).resolve().parents[2] / "results" / "bench" / "scan_layers.csv"
 LAYERS: dict[str, Callable[[], SoftmaxLayer]] = {
     "ocr": ppocr_head,  # PP-OCRv4
     "easy": lambda: normal_layer(30_522, 384, seed=0),

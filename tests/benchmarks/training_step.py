@@ -3,12 +3,11 @@ low-rank one.
 
     python tests/benchmarks/training_step.py [--widths 64,128,256,384] [--rank 64] [--device auto]
 
-One GPT step (forward, backward, AdamW) of twelve blocks on the same batch, for widths d; medians of
-CPU time on one thread, so that other work on the machine changes little, or of wall time on a GPU,
-after a warm-up. Beside them the cost of each term alone, and the error of the low-rank score
-against the dense one on those very embeddings. Targets: at d = 384 and rank 64 the term adds at
-most 25% to a step on the device that trains it, and costs at most a twentieth of the dense one on a
-CPU. Writes results/bench/training_step.csv; rows of other devices stay.
+One GPT step (forward, backward, AdamW) of twelve blocks on the same batch; medians of CPU time on
+one thread, or of wall time on a GPU, after a warm-up. Beside them the cost of each term alone, and
+the error of the low-rank score against the dense one. Targets: at d = 384 and rank 64 the term adds
+at most 25% to a step, and costs at most a twentieth of the dense one on a CPU. Writes
+results/bench/training_step.csv; rows of other devices stay.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from papers.margins import log_barrier
 from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from papers.margins.heads import prepare_heads
 
-TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "training_step.csv"
+TABLE = Path(__file__).resolve().parents[2] / "results" / "bench" / "training_step.csv"
 BLOCKS, CONTEXT, BATCH, VOCABULARY = 12, 128, 2, 8192  # the paper's model has 12 blocks
 
 Penalty = Callable[[torch.Tensor], torch.Tensor]
@@ -116,15 +115,13 @@ def step(
 
 def timed(work: Callable[[], None], device: torch.device) -> float:
     """CPU seconds of this process, or wall seconds of a synchronised GPU."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        work()
-        torch.cuda.synchronize()
-        return time.perf_counter() - start
-    start = time.process_time()
+    cuda = device.type == "cuda"
+    clock = time.perf_counter if cuda else time.process_time
+    start = clock()
     work()
-    return time.process_time() - start
+    if cuda:
+        torch.cuda.synchronize()
+    return clock() - start
 
 
 if __name__ == "__main__":

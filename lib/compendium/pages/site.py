@@ -8,6 +8,7 @@ cell that makes it, long code folded, and where the results come from at the end
 from __future__ import annotations
 
 import ast
+import html
 import json
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ from compendium.runs import NotebookRun, committed
 from papers import explorers
 from softgeom.checkpoints.loading import load_softmax_layer
 from softgeom.checkpoints.released import RELEASED
+from softgeom.web.document import document
 
 SETTINGS = "docs/site"  # folder of Sphinx's settings, in the repository
 _TO_TRY = "ppocr-v4"  # its licence lets a page carry its last layer, where its package is installed
@@ -46,7 +48,15 @@ def write_pages(folder: Path) -> None:
     """Write every page that stands alone into a folder, which is emptied first."""
     shutil.rmtree(folder, ignore_errors=True)
     pages = {f"explorers/{name}.html": explorers.page(name) for name in explorers.NAMES}
-    pages["story.html"] = article.page()
+    try:
+        pages["story.html"] = article.page()
+    except (KeyError, FileNotFoundError) as missing:
+        said = (
+            f"This page takes its numbers from recorded results; one is missing: {missing.args[0]}."
+        )
+        pages["story.html"] = document(
+            article.TITLE, "", f"<main><p>{html.escape(said)}</p></main>"
+        )
     more = {}
     if RELEASED[_TO_TRY].available():
         released, name = RELEASED[_TO_TRY], f"scan-{_TO_TRY}.html"
