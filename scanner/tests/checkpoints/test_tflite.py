@@ -7,124 +7,80 @@ from softgeom.checkpoints import load_head
 from softgeom.checkpoints.activation import RELU_BEHIND
 
 pytest.importorskip("flatbuffers", reason="FlatBuffers comes with onnxruntime")
-from tflite_writer import (
-    CONV,
-    CONV_OPTIONS,
-    DENSE_OPTIONS,
-    DEQUANTIZE,
-    FULLY_CONNECTED,
-    LOGISTIC,
-    QUANTIZE,
-    RELU,
-    SOFTMAX,
-    classifier,
-    write,
-)
+from tflite_writer import CONV, CONV_OPTIONS, QUANTIZE, RELU, SOFTMAX, classifier, write
+
+RNG = np.random.default_rng(0)
+W, B = RNG.normal(size=(5, 3)).astype("<f4"), RNG.normal(size=5).astype("<f4")
+HALF = W.astype("<f2"), B.astype("<f2")
+CODES = np.arange(-7, 8, dtype="i1").reshape(5, 3)
+EACH = np.array([0.5, 1, 2, 4, 8])
+# the file, and what is read of it: W, b, rule and the step in front
+READ = {
+    "a sigmoid": ({}, W, B, "threshold", "ReLU"),
+    "a softmax": ({"last": SOFTMAX}, W, B, "argmax", "ReLU"),
+    "a step that bounds nothing": (
+        {"before": (CONV, CONV_OPTIONS, 3, 0)}, W, B, "threshold", None),
+    "half precision": ({"W": HALF[0], "b": HALF[1]}, *HALF, "threshold", "ReLU"),
+    "a ReLU before the softmax": ({"fused": RELU, "last": SOFTMAX}, W, B, "argmax", "ReLU"),
+    "codes with one scale": (
+        {"W": CODES, "coded": ([0.5], [3]), "last": QUANTIZE}, (CODES - 3) / 2, B, "argmax",
+        "ReLU"),
+    "codes with a scale each": (
+        {"W": CODES, "coded": (EACH, [0, 0, 0, 0, 1])},
+        (CODES - np.array([[0], [0], [0], [0], [1]])) * EACH[:, None], B, "threshold", "ReLU"),
+    "codes without a zero": (
+        {"W": CODES, "coded": ([0.5], [])}, CODES / 2, B, "threshold", "ReLU"),
+}  # fmt: skip
 
 
-@pytest.fixture
-def weights():
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(5, 3)).astype("<f4"), rng.normal(size=5).astype("<f4")
-
-
-@pytest.mark.parametrize("half", [False, True])
-def test_the_layer_before_the_output_its_bias_and_the_step_before_it(tmp_path, weights, half):
-    W, b = weights
-    head = load_head(classifier(tmp_path / "m.tflite", W, b, half=half))
-    np.testing.assert_array_equal(
-        head.layer.W, W.astype("<f2").astype(head.layer.W.dtype) if half else W
-    )
-    np.testing.assert_array_equal(head.layer.b, b)
-    assert head.names == {"weight": "head/W", "bias": "head/b"}
-    assert head.activation is not None
-    assert (head.activation.name, head.activation.low) == ("ReLU", 0.0)
-
-
-def test_a_step_that_bounds_nothing_and_a_bias_that_is_left_out(tmp_path, weights):
-    path = classifier(tmp_path / "m.tflite", *weights, before=(CONV, CONV_OPTIONS, 3, 0))
-    assert load_head(path).activation is None
-    assert load_head(path, without_bias=True).layer.b is None
-    assert load_head(path, weight="head/W").layer.classes == 5
-
-
-def test_a_relu_fused_to_the_layer_before_a_softmax_is_said(tmp_path, weights):
-    W, b = weights
-    head = load_head(classifier(tmp_path / "m.tflite", W, b, fused=RELU, last=SOFTMAX))
-    np.testing.assert_array_equal(head.layer.W, W)
-    assert RELU_BEHIND in head.notes
-
-
-@pytest.mark.parametrize(
-    ("scales", "zeros"), [([0.5], [3]), ([0.5, 1, 2, 4, 8], [0, 0, 0, 0, 1]), ([0.5], [])]
-)
-def test_codes_become_the_real_weights(tmp_path, weights, scales, zeros):
-    """One scale for the tensor or one a class, as TensorFlow Lite's converter writes them."""
-    codes = np.arange(-7, 8, dtype="i1").reshape(5, 3)
-    path = classifier(
-        tmp_path / "m.tflite", codes, weights[1], last=QUANTIZE, coded=(scales, zeros)
-    )
-    zero = np.array(zeros or [0])[:, None]
-    expected = (codes - zero) * np.array(scales)[:, None]
-    np.testing.assert_array_equal(load_head(path).layer.W, expected)
-
-
-def test_codes_without_a_scale_and_scales_that_do_not_fit_are_refused(tmp_path, weights):
-    codes = np.ones((5, 3), "i1")
-    for coded, said in ((([], []), "codes of type 9"), (([1, 2], []), "2 scales for codes")):
-        path = classifier(tmp_path / "m.tflite", codes, weights[1], coded=coded)
-        with pytest.raises(ValueError, match=said):
-            load_head(path)
-
-
-def test_a_graph_that_goes_round_in_circles_ends_in_a_sentence(tmp_path):
-    tensors = [("a", (1, 5), 0, b""), ("b", (1, 5), 0, b"")]
-    rounds = [(SOFTMAX, [1], [0], 0, 0, 0), (SOFTMAX, [0], [1], 0, 0, 0)]
-    path = write(tmp_path / "m.tflite", tensors, rounds, [0])
-    with pytest.raises(ValueError, match="no fully connected layer before its output"):
-        load_head(path)
-
-
-def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, weights):
-    with pytest.raises(ValueError, match="no fully connected layer before its output"):
-        load_head(classifier(tmp_path / "m.tflite", *weights, fused=RELU))
-    (tmp_path / "n.tflite").write_bytes(b"not a model at all")
-    with pytest.raises(ValueError, match="TFLite"):
-        load_head(tmp_path / "n.tflite")
-
-
-def two_layers(path, W, b, shape=(1, 5), last=SOFTMAX):
-    """x, a layer of half precision with its bias, a reshape, an answer."""
-    reshape = 22
-    tensors = [
-        ("x", (1, 3), 0, b""),
-        ("W16", W.shape, 1, W.astype("<f2").tobytes()), ("W", W.shape, 0, b""),
-        ("b16", b.shape, 1, b.astype("<f2").tobytes()), ("b", b.shape, 0, b""),
-        ("z", (1, 5), 0, b""), ("arranged", shape, 0, b""), ("answer", shape, 0, b""),
-    ]  # fmt: skip
-    operators = [
-        (DEQUANTIZE, [1], [2], 0, 0, 0), (DEQUANTIZE, [3], [4], 0, 0, 0),
-        (FULLY_CONNECTED, [0, 2, 4], [5], DENSE_OPTIONS, 0, 0),
-        (reshape, [5], [6], 0, 0, 0), (last, [6], [7], 0, 0, 0),
-    ]  # fmt: skip
-    return write(path, tensors, operators, [7])
-
-
-@pytest.mark.parametrize("weight", [None, "W16"])
-def test_a_bias_of_half_precision_is_read_like_its_matrix(tmp_path, weights, weight):
-    W, b = (values.astype("<f2") for values in weights)
-    head = load_head(two_layers(tmp_path / "m.tflite", W, b), weight=weight)
-    np.testing.assert_array_equal(head.layer.W, W)
-    np.testing.assert_array_equal(head.layer.b, b)
-
-
-def test_groups_of_scores_are_refused(tmp_path, weights):
-    path = two_layers(tmp_path / "m.tflite", *weights, shape=(5, 1))
-    with pytest.raises(ValueError, match="RESHAPE arranges the 5 scores"):
-        load_head(path)
-
-
-def test_a_sigmoid_decides_label_by_label(tmp_path, weights):
-    for last, rule in ((LOGISTIC, "threshold"), (SOFTMAX, "argmax")):
-        head = load_head(two_layers(tmp_path / "m.tflite", *weights, last=last))
+@pytest.mark.parametrize("name", READ)
+def test_the_layer_before_the_output_and_what_stands_around_it(tmp_path, name):
+    options, weight, bias, rule, step = READ[name]
+    path = classifier(tmp_path / "m.tflite", **{"W": W, "b": B} | options)
+    for named in (None, "head/W"):
+        head = load_head(path, weight=named)
+        np.testing.assert_array_equal(head.layer.W, weight)
+        np.testing.assert_array_equal(head.layer.b, bias)
+        assert head.names == {"weight": "head/W", "bias": "head/b"}
         assert head.readout.rule == rule
+        assert (head.activation and head.activation.name) == step
+        assert (RELU_BEHIND in head.notes) == ("fused" in options)
+    assert load_head(path, without_bias=True).layer.b is None
+
+
+def test_a_layer_inside_is_read_where_it_is_named(tmp_path):
+    path = classifier(tmp_path / "m.tflite", W, B, outputs=(5, 7))
+    head = load_head(path, weight="head/W")
+    np.testing.assert_array_equal(head.layer.b, B)
+    assert "a fully connected layer inside of the graph" in head.notes
+
+
+def circles(path):
+    rounds = [(SOFTMAX, [1], [0], 0, 0, 0), (SOFTMAX, [0], [1], 0, 0, 0)]
+    return write(path, [("a", (1, 5)), ("b", (1, 5))], rounds, [0])
+
+
+def text(path):
+    path.write_bytes(b"not a model at all")
+    return path
+
+
+REFUSED = {
+    "a ReLU before a sigmoid": ({"fused": RELU}, "operator 1 is fused to the last one"),
+    "groups of scores": ({"arranged": (5, 1)}, "RESHAPE arranges the 5 scores"),
+    "another step before the output": ({"last": CONV}, r"no fully connected.*\(operator 3"),
+    "codes without a scale": ({"W": CODES, "coded": ([], [])}, "codes of type 9"),
+    "scales that do not fit": ({"W": CODES, "coded": ([1, 2], [])}, "2 scales for codes"),
+    "two outputs": ({"outputs": (5, 7)}, "has 2 outputs"),
+    "circles": (circles, "no fully connected layer before its output"),
+    "text": (text, "TFL3 does not stand at its fifth byte"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_certain_is_refused_in_a_sentence(tmp_path, name):
+    made, said = REFUSED[name]
+    path = tmp_path / "m.tflite"
+    path = made(path) if callable(made) else classifier(path, **{"W": W, "b": B} | made)
+    with pytest.raises(ValueError, match=said):
+        load_head(path)

@@ -94,10 +94,10 @@ def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
     return bytes(data)
 
 
-def answer(folder: Path, name: str, content: bytes) -> str:
+def answer(folder: Path, name: str, content: bytes, *, beside: bool = True) -> str:
     """What is wrong with the reader's answer, which is a layer or a refusal in a sentence."""
     (folder / name).write_bytes(content)
-    if name in _BESIDE:
+    if beside and name in _BESIDE:
         other, whole = _BESIDE[name]
         (folder / other).write_bytes(whole)
     names = name if name.startswith(("names", "tokenizer")) else None
@@ -129,38 +129,25 @@ def _safetensors() -> bytes:
     return save({"lm_head.weight": W, "lm_head.bias": B, "model.norm.weight": W[0]}, {"a": "b"})
 
 
-def _onnx(product: str) -> bytes:
-    from onnx import TensorProto, helper, numpy_helper
+_BEFORE = {
+    "Gemm": "h = Relu(x) a = Gemm <beta = 0.5> (h, W, b)",
+    "MatMul": "h = Tanh(x) m = MatMul(h, W) c = Mul(m, s) a = Add(c, b)",
+    "MatMulInteger": """q, scale, z = DynamicQuantizeLinear(x) m = MatMulInteger(q, W, z, zero)
+        f = Cast <to = 1> (m) both = Mul(scale, s) c = Mul(f, both) a = Add(c, b)""",
+}
 
-    node, constants = helper.make_node, {"W": W.T.copy(), "b": B, "s": np.float32([0.5])}
-    if product == "Gemm":
-        nodes = [node("Relu", ["x"], ["h"]), node("Gemm", ["h", "W", "b"], ["a"], beta=0.5)]
-    elif product == "MatMul":
-        nodes = [
-            node("Tanh", ["x"], ["h"]),
-            node("MatMul", ["h", "W"], ["m"]),
-            node("Mul", ["m", "s"], ["c"]),
-            node("Add", ["c", "b"], ["a"]),
-        ]
-    else:
+
+def _onnx(product: str) -> bytes:
+    import onnx.parser
+
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[1, 4] x) => (float[1, 12] y) {{ {_BEFORE[product]} y = Softmax(a) }}""")
+    constants = {"W": W.T.copy(), "b": B, "s": np.float32([0.5])}
+    if product == "MatMulInteger":
         constants |= {"W": np.int8(W.T * 30), "zero": np.int8([0])}
-        nodes = [
-            node("DynamicQuantizeLinear", ["x"], ["q", "scale", "z"]),
-            node("MatMulInteger", ["q", "W", "z", "zero"], ["m"]),
-            node("Cast", ["m"], ["f"], to=1),
-            node("Mul", ["scale", "s"], ["both"]),
-            node("Mul", ["f", "both"], ["c"]),
-            node("Add", ["c", "b"], ["a"]),
-        ]
-    graph = helper.make_graph(
-        [*nodes, node("Softmax", ["a"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 12])],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    model = helper.make_model(graph)
-    helper.set_model_props(model, {"character": "\n".join(_NAMES[:10])})
+    held = [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()]
+    model.graph.initializer.extend(held)
+    onnx.helper.set_model_props(model, {"character": "\n".join(_NAMES[:10])})
     return bytes(model.SerializeToString())
 
 

@@ -191,9 +191,8 @@ def _range(before: list[_Node]) -> Activation | None:
         if step.kind in _RANGES:
             return named_activation(_RANGES[step.kind])
         if step.kind in _CONTAINERS:
-            inside = {found and found.name for c in step.children if (found := _range([c]))}
-            alike = len(inside) == 1 and all(_range([c]) for c in step.children)
-            return named_activation(str(inside.pop())) if alike else None
+            inside = {_range([child]) for child in step.children}
+            return inside.pop() if len(inside) == 1 else None
         if step.kind not in ("Reconfig", "Maxpool"):
             return None
     return None
