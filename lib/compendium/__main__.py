@@ -128,6 +128,8 @@ def scan(options: argparse.Namespace) -> int:
     from compendium import parameters, profiles, run
     from softgeom import commands
     from softgeom.commands import boundary
+    from softgeom.options import LayerOptions, loaded, split
+    from softgeom.results import folder_for
 
     if not options.model:
         known = "a file, a folder, a hub id or a released model"
@@ -148,11 +150,13 @@ def scan(options: argparse.Namespace) -> int:
     code = commands.run(asked)
     if code not in (boundary.DONE, boundary.UNDECIDED, boundary.TOO_MANY):
         return code
-    folder = asked.folder.resolve()
+    layer = loaded(model, **split(vars(asked), LayerOptions)[0]).layer
+    written = folder_for(getattr(asked, "out", None), model, layer)
+    folder = written.resolve()
     given = {"model": model, "out": str(folder), "arguments": shlex.join(words), "scanned": True}
     values |= given | {"profile": profiles.DEFAULT}
     run.execute(paths.notebook("scan"), folder / "scan.ipynb", values)
-    print(f"verdicts, summary and pictures: {options.out or asked.folder}")
+    print(f"verdicts, summary and pictures: {options.out or written}")
     return code
 
 

@@ -27,7 +27,7 @@ import pandas as pd
 
 from softgeom.certifying.folder import EVIDENCE, verify_folder, write_folder
 from softgeom.checkpoints import load_head
-from softgeom.commands.answers_folder import write_layer
+from softgeom.results import write_layer
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
 from softgeom.scanner import scan
 

@@ -13,7 +13,8 @@ import warnings
 import numpy as np
 import pytest
 
-from softgeom.parallel import KEPT_BYTES, MALLOC, LostWorkerError, available_cores, run_blocks
+from softgeom.errors import LostWorkerError
+from softgeom.parallel import KEPT_BYTES, MALLOC, available_cores, run_blocks
 
 JOBS = [(n, 10) for n in range(5)]
 

@@ -155,7 +155,7 @@ def test_one_command_at_a_time_works_into_a_folder(tmp_path, capsys):
 
 def test_results_that_were_finished_meanwhile_are_kept(tmp_path, capsys, monkeypatch):
     """Another layer's scan ends between the first look at the folder and the lock."""
-    from softgeom.commands import results
+    from softgeom import results
 
     np.savez(tmp_path / "m.npz", W=np.eye(3))
     np.savez(tmp_path / "other.npz", W=np.eye(4))

@@ -8,101 +8,62 @@ Functions have the names and options of the commands. What `__all__` lists here 
 (docs/howto.md).
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 # what editors and type checkers see; looked up below when first used
 if TYPE_CHECKING:
+    from softgeom.answering import ask as ask
     from softgeom.asking import Answers as Answers
     from softgeom.asking import Router as Router
+    from softgeom.bounding import ceilings as ceilings
+    from softgeom.bounding import floor as floor
     from softgeom.ceiling.ceilings import Ceilings as Ceilings
     from softgeom.certifying.verdict import EvidenceError as EvidenceError
     from softgeom.certifying.verdict import Finding as Finding
     from softgeom.checkpoints.loading import Head as Head
-    from softgeom.checkpoints.loading import load_head as load
-    from softgeom.commands.ask import ask_model as ask
-    from softgeom.commands.ceiling import ceilings_of_model as ceilings
-    from softgeom.commands.ceiling import floors_of_model as floor
-    from softgeom.commands.diff import diff_scans as diff
-    from softgeom.commands.explain import Explanation as Explanation
-    from softgeom.commands.explain import explain_model as explain
-    from softgeom.commands.prune import prune_model as prune
-    from softgeom.commands.repair import repair_model as repair
-    from softgeom.commands.scan import scan_model as scan
-    from softgeom.commands.survey import survey_models as survey
-    from softgeom.commands.verify import verify_model as verify
+    from softgeom.checkpoints.loading import load_head
+    from softgeom.comparing import diff as diff
+    from softgeom.explaining import Explanation as Explanation
+    from softgeom.explaining import explain as explain
     from softgeom.features import FeatureSet as FeatureSet
     from softgeom.layer import Ball as Ball
     from softgeom.layer import Box as Box
     from softgeom.layer import Ellipsoid as Ellipsoid
     from softgeom.layer import SoftmaxLayer as SoftmaxLayer
     from softgeom.layer import Unbounded as Unbounded
+    from softgeom.prevention import repair_model
     from softgeom.pruning import Cut as Cut
+    from softgeom.pruning import prune as prune
     from softgeom.scan_result import Scan as Scan
+    from softgeom.scanning import scan as scan
+    from softgeom.surveying import survey as survey
     from softgeom.verdict_table import read_verdicts as read_verdicts
+    from softgeom.verifying import verify as verify
 
+    load, repair = load_head, repair_model
     __version__: str
 
-_PLACES = {
-    "Answers": "asking:Answers",
-    "Ball": "layer:Ball",
-    "Box": "layer:Box",
-    "Ceilings": "ceiling.ceilings:Ceilings",
-    "Cut": "pruning:Cut",
-    "Ellipsoid": "layer:Ellipsoid",
-    "EvidenceError": "certifying.verdict:EvidenceError",
-    "Explanation": "commands.explain:Explanation",
-    "FeatureSet": "features:FeatureSet",
-    "Finding": "certifying.verdict:Finding",
-    "Head": "checkpoints.loading:Head",
-    "Router": "asking:Router",
-    "Scan": "scan_result:Scan",
-    "SoftmaxLayer": "layer:SoftmaxLayer",
-    "Unbounded": "layer:Unbounded",
-    "ask": "commands.ask:ask_model",
-    "ceilings": "commands.ceiling:ceilings_of_model",
-    "diff": "commands.diff:diff_scans",
-    "explain": "commands.explain:explain_model",
-    "floor": "commands.ceiling:floors_of_model",
-    "load": "checkpoints.loading:load_head",
-    "prune": "commands.prune:prune_model",
-    "read_verdicts": "verdict_table:read_verdicts",
-    "repair": "commands.repair:repair_model",
-    "scan": "commands.scan:scan_model",
-    "survey": "commands.survey:survey_models",
-    "verify": "commands.verify:verify_model",
+_MODULES = {
+    "answering": "ask",
+    "asking": "Answers Router",
+    "bounding": "ceilings floor",
+    "ceiling": "Ceilings",
+    "certifying.verdict": "EvidenceError Finding",
+    "checkpoints": "Head",
+    "comparing": "diff",
+    "explaining": "Explanation explain",
+    "layer": "Ball Box Ellipsoid FeatureSet SoftmaxLayer Unbounded",
+    "pruning": "Cut prune",
+    "scan_result": "Scan",
+    "scanning": "scan",
+    "surveying": "survey",
+    "verdict_table": "read_verdicts",
+    "verifying": "verify",
 }
-__all__ = [
-    "Answers",
-    "Ball",
-    "Box",
-    "Ceilings",
-    "Cut",
-    "Ellipsoid",
-    "EvidenceError",
-    "Explanation",
-    "FeatureSet",
-    "Finding",
-    "Head",
-    "Router",
-    "Scan",
-    "SoftmaxLayer",
-    "Unbounded",
-    "ask",
-    "ceilings",
-    "diff",
-    "explain",
-    "floor",
-    "load",
-    "prune",
-    "read_verdicts",
-    "repair",
-    "scan",
-    "survey",
-    "verify",
-]
+_PLACES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
+_PLACES |= {"load": ("checkpoints", "load_head"), "repair": ("prevention", "repair_model")}
+__all__ = sorted(_PLACES)
 
 
 if not TYPE_CHECKING:
@@ -112,7 +73,7 @@ if not TYPE_CHECKING:
             return _version()
         if name not in _PLACES:
             raise AttributeError(f"module 'softgeom' has no attribute {name!r}")
-        module, _, attribute = _PLACES[name].partition(":")
+        module, attribute = _PLACES[name]
         return getattr(import_module(f"softgeom.{module}"), attribute)
 
 

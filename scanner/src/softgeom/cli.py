@@ -1,7 +1,5 @@
 """The console command ``softgeom``; `softgeom.commands` holds its verbs."""
 
-from __future__ import annotations
-
 import sys
 
 from softgeom.commands import main as main

@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+from softgeom.errors import LostWorkerError
 from softgeom.orphans import end_with_parent, shared_folder, sweep_shared_memory
 from softgeom.progress import track
 
@@ -29,16 +30,6 @@ CONNECT_SECONDS = 30  # until a Dask scheduler must have answered
 KEPT_BYTES = 2**30  # that a Dask worker's malloc may hold free
 MALLOC = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 ALIGNED = 64  # bytes: the width of a vector register
-
-
-class LostWorkerError(MemoryError):
-    """A worker process was killed from outside, perhaps because memory ran out."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "a worker process was killed (SIGKILL), most likely because memory ran out: "
-            "use fewer workers (--jobs), or smaller blocks (--block); finished blocks are kept."
-        )
 
 
 def run_blocks(

@@ -326,11 +326,11 @@ def test_a_small_layer_is_told_over_the_networks_own_set_too(tmp_path, capsys, m
     assert main(["scan", str(path)]) == 0
     told = capsys.readouterr().out
     assert "unargmaxable: 0" in told
-    assert "1 are never an output from 0 to 100 (ReLU in front of the layer" in told
+    assert "1 can never win from 0 to 100 (ReLU in front of the layer" in told
     assert main(["scan", str(path), "--features", "auto"]) == 0
     told = capsys.readouterr().out
     assert "unargmaxable: 1" in told
-    assert "are never an output from" not in told
+    assert "can never win from" not in told
 
 
 WRITTEN_OUT = """

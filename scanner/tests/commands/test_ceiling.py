@@ -5,7 +5,7 @@ import pytest
 
 import softgeom as sg
 from softgeom.certifying import container
-from softgeom.commands.answers_folder import write_layer
+from softgeom.results import write_layer
 from softgeom.verdict_table import up
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import softgeom as sg
+from softgeom import options as asked
 from softgeom.asking import Answers
 from softgeom.checkpoints import load_head
-from softgeom.commands import options as asked
 
 W = np.array([[1, 0], [-1, 1], [-1, -1], [0, 0]], np.float32)
 ON = np.array([9, 9, 9, 2], np.float32)  # label 3 is on at 0, and never the largest
@@ -80,13 +80,13 @@ def test_tied_t5_scales_its_features(folder):
 def test_a_label_that_is_on_is_not_called_never(npz, told, tmp_path):
     said = told("scan", npz, "--rule", "threshold", "--out", tmp_path / "out")
     assert "can be on: 4" in said
-    assert "never an output" not in said
+    assert "can never win" not in said
     assert "each label is decided by itself" in said
     card = (tmp_path / "out" / "card.html").read_text()
     assert "0 of 4 labels are never on" in card
     assert "4 answers re-checked" in told("verify", tmp_path / "out", npz)
     argmax = told("scan", npz, "--out", tmp_path / "argmax")
-    assert "never an output: 3" in argmax
+    assert "outputs that can never win: 3" in argmax
 
 
 def test_a_label_that_is_never_on_is_proven(npz, told):

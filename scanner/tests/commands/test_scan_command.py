@@ -34,7 +34,7 @@ def test_scan_writes_verdicts_summary_and_evidence(npz, tmp_path, told):
     with np.load(npz) as file:
         assert Scan.load(out / "evidence.safetensors", SoftmaxLayer(file["W"], file["b"])).verify()
     assert (out / "card.html").read_text().startswith("<!doctype html>")
-    assert f"never an output: {' '.join(lost.token[:20])}" in said
+    assert f"outputs that can never win: {' '.join(lost.token[:20])}" in said
     assert list((out / "blocks").glob("*.safetensors"))
 
 

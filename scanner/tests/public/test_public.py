@@ -9,7 +9,6 @@ import inspect
 import json
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,11 @@ import pytest
 
 import softgeom as sg
 from softgeom import parallel
-from softgeom.commands import main, options, parser_for
+from softgeom.commands import main, make_parser
 from softgeom.scanner import scan as scan_layer
 
 W = np.array([[1.0, 0], [-1, 1], [-1, -1], [0, 0]])
 FRAME = pd.DataFrame(W, index=list("abcd"))
-RENAMED = {"no_bias": "without_bias", "jobs": "n_jobs", "scheduler": "address"}
 # what a terminal alone needs: where results are printed, and when a run counts as failed
 SHELL = {"json", "quiet", "fail_on", "expected", "inputs", "help", "at", "from_scan"}
 # what Python alone needs: how a command keeps blocks and shows progress is settled
@@ -31,14 +29,9 @@ PYTHON = {"checkpoint", "progress", "without", "gap"}
 VERBS = ("scan", "verify", "explain", "ask", "ceiling", "diff", "prune", "repair", "survey")
 
 
-def parameters(function):
-    """Names of its parameters, those of its TypedDict among them."""
-    found = dict(inspect.signature(function).parameters)
-    for p in list(found.values()):
-        if p.kind == p.VAR_KEYWORD:
-            kind = str(p.annotation).removeprefix("Unpack[asked.").removesuffix("]")
-            found |= dict.fromkeys(getattr(options, kind).__annotations__)
-    return found
+WORDS = {verb: ["m.npz"] for verb in ("scan", "ask", "ceiling", "survey")}
+WORDS |= {"verify": ["out", "m.npz"], "explain": ["m.npz", "3"], "diff": ["a", "b"]}
+WORDS |= {verb: ["m.npz", "--out", "new.npz"] for verb in ("prune", "repair")}
 
 
 def test_the_stable_names_are_few_and_there():
@@ -52,22 +45,27 @@ def test_the_stable_names_are_few_and_there():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_function_has_the_options_of_its_command(verb):
-    (verbs,) = parser_for([verb])._subparsers._group_actions
-    actions = [a for a in verbs.choices[verb]._actions if a.dest not in SHELL]
-    known = parameters(getattr(sg, "ceilings" if verb == "ceiling" else verb))
-    for action in actions:
-        name = RENAMED.get(action.dest, action.dest)
-        assert name in known, f"{verb} --{action.dest}"
-        default = getattr(known.pop(name), "default", None)
-        if name not in ("classes", "exact") and isinstance(action.default, str | int | float):
-            assert not isinstance(default, str | int | float) or default == action.default, name
-    assert set(known) - {"options", "class_"} <= PYTHON, verb
+    (verbs,) = make_parser()._subparsers._group_actions
+    asked = {action.dest for action in verbs.choices[verb]._actions} - SHELL
+    signature = inspect.signature(getattr(sg, "ceilings" if verb == "ceiling" else verb))
+    assert asked == set(signature.parameters) - PYTHON
+    assert "VAR_KEYWORD" not in {p.kind.name for p in signature.parameters.values()}
+    assert not hasattr(make_parser().parse_args([verb, *WORDS[verb]]), "seed")  # nothing unsaid
+
+
+def test_a_notebook_completes_every_option():
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    shell.user_ns["sg"] = sg
+    completer = pytest.importorskip("IPython.core.completer")
+    with completer.provisionalcompleter():
+        for name in inspect.signature(sg.scan).parameters:
+            line = f"sg.scan({name[:-1]}"
+            assert f"{name}=" in {c.text for c in shell.Completer.completions(line, len(line))}
 
 
 @pytest.mark.parametrize("name", sorted(sg._PLACES))
 def test_examples_of_docstrings_run(name):
-    module, _, attribute = sg._PLACES[name].partition(":")
-    found = getattr(import_module(f"softgeom.{module}"), attribute)
+    found = getattr(sg, name)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     for test in doctest.DocTestFinder(recurse=False).find(found, name, globs={}):
         assert not runner.run(test).failed

@@ -35,7 +35,7 @@ from softgeom.checkpoints.tensors import TensorStore, plain
 from softgeom.checkpoints.tflite_file import open_tflite
 from softgeom.checkpoints.traineddata import open_traineddata
 from softgeom.checkpoints.unread import what_it_is
-from softgeom.foreseen import foreseen
+from softgeom.errors import is_refusal
 from softgeom.source import Source, hub_reachable
 
 _LISTED = 5  # models of a folder that are named
@@ -84,7 +84,7 @@ def damage_in_a_sentence(model: str) -> Iterator[None]:
     except Exception as error:
         # EINVAL: the file sends its reader to a place that no file has
         missing = isinstance(error, OSError) and error.errno != errno.EINVAL
-        if missing or foreseen(error):
+        if missing or is_refusal(error):
             raise
         reason = plain(f"{type(error).__name__}: {error}")
         raise ValueError(

@@ -1,32 +1,39 @@
-"""The command line: one file a verb.
+"""The command line: its verbs and their options, which are those of the functions below it. What a
+verb needs is imported when it runs, so that ``--help`` and a mistyped verb cost nothing.
 
-Results go to standard output, progress and errors to standard error; `boundary.py` lists the exit
-codes.
+Results go to standard output, progress and errors to standard error; `softgeom.errors` lists the
+exit codes.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 from softgeom.commands.boundary import WRONG, guarded, one_line, open_streams
 
+# a verb: the function that runs it, and what it does
 VERBS = {
-    "inspect": "list what a file holds that could be a softmax layer, as commands to copy",
-    "scan": "find the outputs that a model can never produce, each proven",
-    "verify": "re-check every proof of a folder of results, without a solver",
-    "explain": "why a class can never win, or an input at which it does",
-    "ceiling": "how probable an output can ever become, whatever the input",
-    "ask": "more questions: candidates, rankings, sets of documents or labels, experts",
-    "diff": "what changed between two scans",
-    "prune": "the same model without outputs that can never be the answer",
-    "repair": "a layer in which every class can win",
-    "survey": "several models in one table",
-    "completion": 'print a completion script: eval "$(softgeom completion bash)"',
+    "inspect": ("layers:inspect", "list what could be a softmax layer, as commands to copy"),
+    "scan": ("scan:scan", "find the outputs that a model can never produce, each proven"),
+    "verify": ("proofs:verify", "re-check every proof of a folder of results, without a solver"),
+    "explain": ("proofs:explain", "why a class can never win, or an input at which it does"),
+    "ceiling": ("ceiling:ceiling", "how probable an output can ever become, for any input"),
+    "ask": (
+        "ask:ask",
+        "more questions: candidates, rankings, sets of documents or labels, experts",
+    ),
+    "diff": ("proofs:diff", "what changed between two scans"),
+    "prune": ("layers:prune", "the same model without outputs that can never be the answer"),
+    "repair": ("layers:repair", "a layer in which every class can win"),
+    "survey": ("scan:survey", "several models in one table"),
+    "completion": ("completion:completion", "print a completion script for bash or zsh"),
 }
 
 
@@ -37,23 +44,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """What a command line asks for; SystemExit with one sentence where it is wrong."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    return parser_for(words[:1]).parse_args(words)
+    """What a command line asks for, and nothing that it does not say; SystemExit with one sentence
+    where it is wrong.
+    """
+    return make_parser().parse_args(arguments)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Run what was parsed: the exit code. A scan leaves its folder in `parsed.folder`."""
-    return guarded(lambda: _run(parsed))
+    """Run what was parsed: the exit code."""
+    options = vars(parsed).copy()
+    module, _, name = VERBS[options.pop("command")][0].partition(":")
+
+    def work() -> int:
+        _log_to_terminal()
+        code = getattr(import_module(f"softgeom.commands.{module}"), name)(**options)
+        return int(code)
+
+    return guarded(work)
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def _log_to_terminal() -> None:
     logger = logging.getLogger("softgeom")
     if not logger.handlers and not logging.getLogger().handlers:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(_OneLine("softgeom: %(message)s"))
         logger.addHandler(handler)
-    return int(parsed.run(parsed))
 
 
 class _OneLine(logging.Formatter):
@@ -71,21 +86,230 @@ class _Parser(argparse.ArgumentParser):
         self.exit(WRONG, what)
 
 
-def parser_for(verbs: Collection[str]) -> argparse.ArgumentParser:
-    """The parser, with the options of these verbs alone: what a verb needs is imported for it, so
-    that ``--help``, ``--version`` and a mistyped verb cost nothing.
+def make_parser() -> argparse.ArgumentParser:
+    """The parser. What a command line does not say is absent from what it parses, so that the
+    functions' own defaults hold.
     """
     from softgeom import __version__
 
-    parser = _Parser(
-        prog="softgeom",
-        description="The geometry of softmax: what can this model never say?",
-        epilog="A first model to try: softgeom scan g2pm",
-    )
+    about = "The geometry of softmax: which outputs can this model never produce?"
+    first = "A first model to try: softgeom scan g2pm"
+    parser = _Parser(prog="softgeom", description=about, epilog=first)
     parser.add_argument("--version", action="version", version=f"softgeom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for verb, about in VERBS.items():
-        options = commands.add_parser(verb, help=about)
-        if verb in verbs:
-            import_module(f"softgeom.commands.{verb}").add(options)
+    verbs = {
+        verb: commands.add_parser(verb, help=what, argument_default=argparse.SUPPRESS)
+        for verb, (_, what) in VERBS.items()
+    }
+    for verb, options in _OPTIONS.items():
+        options(verbs[verb])
     return parser
+
+
+def _inspect(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a file, folder, hub id or released model")
+    every = "list every matrix of the file, not the likeliest 8 alone"
+    parser.add_argument("--all", action="store_true", help=every)
+    _json(parser)
+
+
+def _scan(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    reach = ".npy file (n, features): report how far real features reach"
+    _features(parser).add_argument("--inputs", type=Path, help=reach)
+    group = parser.add_argument_group("which classes (all others stay rivals)")
+    group.add_argument("--classes", help="numbers and ranges, such as 0-99,7340")
+    script = "tokens written in this script alone, such as CYRILLIC or HAN"
+    group.add_argument("--script", help=script)
+    _work(parser)
+    add = parser.add_argument
+    exact = "store the proof for CLASS in exact fractions, if it can never win (repeatable)"
+    add("--exact", metavar="CLASS", action="append", help=exact)
+    wider = "also prove them for unbounded features (done by default up to 1,000 classes)"
+    add("--wider", action="store_true", help=wider)
+    faster = "faster: certify winners from partial products; margins stay valid but are smaller"
+    add("--verdicts-only", action="store_true", help=faster)
+    add("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
+    fail = "exit with 4 when more than N classes have this verdict, such as unargmaxable=0"
+    add("--fail-on", metavar="VERDICT[=N]", help=fail)
+    listed = "file of classes (tokens or numbers, one a line) that --fail-on does not count"
+    add("--expected", type=Path, help=listed)
+    _json(parser, "print the summary as JSON")
+    add("--quiet", action="store_true", help="print nothing but errors")
+
+
+def _verify(parser: argparse.ArgumentParser) -> None:
+    where = "where softgeom scan, ask or ceiling wrote, or one file of proofs"
+    parser.add_argument("folder", type=Path, help=where)
+    _model(parser)
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    parser.add_argument("class_", metavar="CLASS", help="its token, or its number")
+    _features(parser)
+
+
+def _ceiling(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    add = parser.add_argument
+    add("classes", nargs="*", metavar="CLASS", help="tokens or numbers (default: all classes)")
+    _features(parser)
+    reach = "count the outputs that can ever reach this probability"
+    add("--at", type=float, metavar="P", help=reach)
+    _workers(parser)
+    add("--out", help="folder for the table and the proofs")
+    stored = "only what the proofs of a stored scan say, at once: valid, often loose"
+    add("--from-scan", type=Path, metavar="FOLDER", help=stored)
+
+
+def _ask(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    add = parser.add_argument_group(
+        "the question (classes by token or number, or @FILE: one a line; one set a line, "
+        "with tabs between, where a set is asked for)"
+    ).add_argument
+    names: dict[str, Any] = {"nargs": "*", "metavar": "CLASS"}
+    add("--among", **names, help="only these compete; alone: can each of them win?")
+    add("--blocked-by", metavar="CLASS", help="which few rivals keep this class from winning?")
+    for option, what in (
+        ("--order", "can this be the top, in this order?"),
+        ("--together", "can these be the top, in any order?"),
+        ("--on", "can exactly these labels of a sigmoid layer be on?"),
+    ):
+        add(option, action="append", **names, help=f"{what} (repeatable)")
+    experts = "which experts can be among a router's top K?"
+    add("--experts", type=_count, metavar="K", help=experts)
+    sample = "N random sets of --size classes for --order, --together, --on"
+    add("--sample", type=_count, metavar="N", help=sample)
+    add("--size", type=_count, metavar="K", help="classes of a random set (default: 2)")
+    _features(parser)
+    parser.add_argument("--seed", type=_seed, help="seed of the random sets")
+    _jobs(parser)
+    parser.add_argument("--out", help="folder for the answers and their evidence")
+    layer = "write the layer, too, as the independent checker reads it"
+    parser.add_argument("--with-layer", action="store_true", help=layer)
+    _json(parser)
+
+
+def _diff(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("a", type=Path, help="folder of results")
+    parser.add_argument("b", type=Path, help="folder of results")
+    _json(parser, "print as JSON, with all tokens")
+
+
+def _prune(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    _features(parser)
+    _work(parser)
+    add = parser.add_argument
+    new = "new file: .onnx from an ONNX model, .npz or .safetensors (the layer) from any"
+    add("--out", type=Path, required=True, help=new)
+    add("--results", help="folder of a finished scan of this model, instead of scanning now")
+    longest = "features have at most this norm: rounding then proves more classes safe to cut"
+    add("--longest", type=float, help=longest)
+    close = "also cut classes that trail by less than float32 rounding"
+    add("--close-too", action="store_true", help=close)
+
+
+def _repair(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    parser.add_argument("--method", choices=["bias", "unit-norm"], help="default: bias")
+    new = "new file: .onnx from an ONNX model with a bias, .npz or .safetensors from any"
+    parser.add_argument("--out", type=Path, required=True, help=new)
+
+
+def _survey(parser: argparse.ArgumentParser) -> None:
+    models = "files, folders, hub ids or released models, or .txt files with one a line"
+    parser.add_argument("models", nargs="+", metavar="LIST", help=models)
+    _features(parser)
+    _work(parser)
+    _json(parser)
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=["bash", "zsh"])
+
+
+_OPTIONS = {
+    "inspect": _inspect, "scan": _scan, "verify": _verify, "explain": _explain,
+    "ceiling": _ceiling, "ask": _ask, "diff": _diff, "prune": _prune, "repair": _repair,
+    "survey": _survey, "completion": _completion,
+}  # fmt: skip
+
+
+def _json(parser: argparse.ArgumentParser, what: str = "print as JSON") -> None:
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def _model(parser: argparse.ArgumentParser) -> None:
+    """The model and how its layer is found."""
+    formats = ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .pdiparams"
+    others = "a model folder, a hub id, or a released model such as ppocr-v6"
+    parser.add_argument("model", help=f"{formats}, {others}")
+    add = parser.add_argument_group("the layer").add_argument
+    add("--weight", help="name of the weight tensor; its sibling bias is taken along")
+    add("--bias", help="bias tensor, if not named like the weight")
+    add(
+        "--no-bias", "--without-bias", dest="without_bias", action="store_true", help="leave it out"
+    )
+    names = "file of class names: one a line, JSON, tokenizer.json, or FILE.py:LIST"
+    add("--tokens", "--labels", dest="tokens", help=names)
+    where = "where the blank is that the names lack; none: the first name is that of class 0"
+    add("--blank", choices=["first", "last", "none"], help=where)
+    add("--revision", help="branch, tag or commit on the hub")
+    rule = "the largest score wins, or each label above 0 is on (default: what the model does)"
+    add("--rule", choices=["argmax", "threshold"], help=rule)
+
+
+def _features(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Where the layer's inputs lie."""
+    group = parser.add_argument_group("where the layer's inputs lie")
+    add = group.add_argument
+    auto = "what the step before the layer allows (ReLU, Swish, tanh, a normalisation)"
+    kinds = ["box", "auto", "norm", "ball", "unbounded"]
+    add("--features", choices=kinds, help=f"default: box; auto: {auto}, inside the box")
+    add("--bound", type=float, help="of the box, or radius of the ball (default: 100)")
+    low = "lower bound of the box where it differs, such as -0.2785 after Swish"
+    add("--low", type=float, help=low)
+    after = "activation before the layer, such as relu or swish, when the file does not show it"
+    add("--after", metavar="STEP", help=after)
+    return group
+
+
+def _work(parser: argparse.ArgumentParser) -> None:
+    """How a scan's work is done."""
+    group = _workers(parser)
+    block = "classes that a worker takes at a time: fewer need less memory (default: 1024)"
+    group.add_argument("--block", type=_count, help=block)
+    device = "PyTorch device of the search, such as cuda (default: none, NumPy)"
+    group.add_argument("--device", help=device)
+
+
+def _workers(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Who does the work."""
+    group = parser.add_argument_group("how the work is done")
+    _jobs(group)
+    backends = ["loky", "dask", "threading"]
+    group.add_argument("--backend", choices=backends, help="how workers run (default: loky)")
+    scheduler = "address of a Dask scheduler"
+    group.add_argument("--scheduler", "--address", dest="address", help=scheduler)
+    group.add_argument("--seed", type=_seed, help="seed of every random choice (default: 0)")
+    return group
+
+
+def _jobs(parser: argparse._ActionsContainer) -> None:
+    jobs = "parallel workers (default: 1)"
+    parser.add_argument("--jobs", "--n-jobs", dest="n_jobs", type=_count, help=jobs)
+
+
+def _seed(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a whole number of 0 or more")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return int(text)

@@ -1,4 +1,4 @@
-"""``softgeom scan MODEL``: which outputs can this model never produce?
+"""``softgeom scan MODEL``: which outputs can this model never produce? And ``softgeom survey``.
 
     OUT/verdicts.csv     one row per class (softgeom.read_verdicts reads it back token for token)
     OUT/summary.json     counts, feature set, where the layer was found, fingerprint, versions
@@ -10,309 +10,264 @@ Finished blocks are kept in OUT/blocks, so that a scan that was stopped goes on 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import re
 import sys
 import time
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+import tokenize
+import warnings
+from collections.abc import Sequence
+from json import dumps
 from pathlib import Path
 from typing import Any, Unpack
 
-from softgeom.asking import Answers
+import numpy as np
+
+from softgeom import scanner
 from softgeom.certifying.evidence_file import text_size
 from softgeom.checkpoints import Head
-from softgeom.commands import label_scan
-from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
-from softgeom.commands.results import EVIDENCE, folder_for, scan_into
-from softgeom.layer import Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.layer import Ellipsoid, FeatureSet
 from softgeom.names import Names
+from softgeom.options import (
+    BOUND,
+    ScanOptions,
+    SurveyOptions,
+    WorkOptions,
+    class_numbers,
+    question,
+    read_lines,
+    split,
+)
+from softgeom.results import EVIDENCE, folder_for, scan_into
 from softgeom.scan_result import Scan
-from softgeom.scanner import scan
+from softgeom.scanning import count_labels, decided, never_on, refuse_label_options, scan_labels
+from softgeom.surveying import surveyed, table_of
 from softgeom.verdict_table import escape_token
-from softgeom.widening import up_to, widen
 
-# classes that can never win are named on the terminal up to here; verdicts.csv has them all
-_EXAMPLES = 20
-# layers of at most so many classes are scanned over the network's own set, too, to be told
+_EXAMPLES = 20  # classes that are named on the terminal; the tables have them all
+# layers of at most so many classes are scanned over the network's own set, too
 _SMALL = 1000
 _FAIL_ON = re.compile(r"(unargmaxable|tied|undecided)(?:=([0-9]{1,18}))?")
+_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
-    asked.add_model(parser)
-    where = asked.add_features(parser)
-    reach = ".npy file (n, features): report how far real features reach"
-    where.add_argument("--inputs", type=Path, help=reach)
-    asked.add_classes(parser)
-    asked.add_work(parser)
-    add = parser.add_argument
-    exact = "store exact rational weights for this class (token or number; may be repeated)"
-    never = f"{exact}, if it can never win"
-    add("--exact", metavar="CLASS", action="append", default=[], help=never)
-    wider = "ask whether unargmaxable classes are so whatever the features"
-    add("--wider", action="store_true", help=f"{wider}, also where there are more than 1,000")
-    smaller = (
-        "let a part of each product show who wins, where it mostly does: less time, and margins"
-    )
-    add("--verdicts-only", action="store_true", help=f"{smaller} that are certified, but smaller")
-    add("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
-    fail = "exit with 4 when more than N classes have this verdict, such as unargmaxable=0"
-    add("--fail-on", metavar="VERDICT[=N]", help=fail)
-    listed = "file of classes (tokens or numbers, one a line) that --fail-on does not count"
-    add("--expected", type=Path, help=listed)
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Scan, check, write, tell."""
-    limit, file = _limit(options), options.expected
-    expected = set(asked.read_lines(file, f"--expected {file}", "class") if file else ())
-    head, features, why = asked.question(options.model, **asked.chosen(options, asked.Options))
-    classes = asked.read_classes(options, head)
-    inputs = asked.read_inputs(options.inputs, head.layer.dimension) if options.inputs else None
-    names = Names(head.layer)
-    exact = [names.find(name, "--exact") for name in options.exact]
-    if classes is not None and (missing := sorted({*exact} - {*classes.tolist()})):
+def scan(
+    model: str,
+    *,
+    classes: str | None = None,
+    script: str | None = None,
+    inputs: Path | None = None,
+    exact: Sequence[str] = (),
+    wider: bool = False,
+    verdicts_only: bool = False,
+    out: str | None = None,
+    fail_on: str | None = None,
+    expected: Path | None = None,
+    json: bool = False,
+    quiet: bool = False,
+    **options: Unpack[ScanOptions],
+) -> int:
+    """Scan, check, write, print."""
+    limit = _limit(fail_on, expected)
+    listed = f"--expected {expected}"
+    excused = set() if expected is None else set(read_lines(expected, listed, "class"))
+    work, asked = split(options, WorkOptions)
+    head, features, why = question(model, **asked)
+    layer = head.layer
+    numbers = None if classes is None else parse_classes(classes, layer.classes)
+    chosen = class_numbers(layer, numbers, script)
+    reach = None if inputs is None else read_inputs(inputs, layer.dimension)
+    names = Names(layer)
+    wanted = [names.find(name, "--exact") for name in exact]
+    if chosen is not None and (missing := sorted({*wanted} - {*chosen.tolist()})):
         raise ValueError(
             f"--exact asks for class {missing[0]}, which --classes or --script leaves out."
         )
-    if head.readout.rule == "threshold":
-        label_scan.refuse_options(head, vars(options))
-        if not (options.quiet or options.json):
-            _introduce(options, head, features, why, inputs)
-        return label_scan.run(options, head, features, why, classes)
-    # a folder that cannot be taken is refused before anything is said
-    folder_for(options.out, model := str(options.model), head.layer)
-    quiet = options.quiet or options.json
-    if not quiet:
-        _introduce(options, head, features, why, inputs)
+    of_labels = head.readout.rule == "threshold"
+    if of_labels:
+        given = {"exact": wanted, "wider": wider, "verdicts_only": verdicts_only}
+        refuse_label_options(head, given | {"fail_on": fail_on, **work})
+    else:  # a folder that cannot be taken is refused before anything is printed
+        folder_for(out, model, layer)
     started = time.perf_counter()
+    if not (quiet or json):
+        box = (options.get("features", "box"), options.get("low"), options.get("after"))
+        _introduce(model, head, features, why, reach, suggest=box[0] == "box")
+    if of_labels:
+        how: Any = {"why": why, "out": out, "n_jobs": work.get("n_jobs", 1)}
+        answers = scan_labels(model, head, features, chosen, **how, progress=not quiet)
+        counts, never = count_labels(answers), never_on(answers)
+        if json:
+            facts = {
+                "counts": counts,
+                "never_on": never,
+                "head": answers.head and answers.head.to_json(),
+            }
+            print(dumps({"model": model, "rule": "threshold", **facts, "folder": out}))
+        elif not quiet:
+            _print_counts(counts)
+            if never:
+                print(f"labels never on: {_named([layer.token(t) for t in never])}")
+            _print_end(counts, started, out)
+        return UNDECIDED if counts["undecided"] else DONE
 
     def decide(blocks: Path) -> Scan:
-        how: Any = {"wider": options.wider, "verdicts_only": options.verdicts_only, "why": why}
-        how |= {"checkpoint": blocks, "progress": not options.quiet}
-        how |= asked.chosen(options, asked.WorkOptions)
-        return decided(head, features, classes, exact, **how)
+        how: Any = {"wider": wider, "verdicts_only": verdicts_only, "why": why}
+        how |= {"checkpoint": blocks, "progress": not quiet}
+        return decided(head, features, chosen, wanted, **how, **work)
 
-    told: Any = {"seed": options.seed, "inputs": inputs}
-    found, summary, folder = scan_into(options.out, head, model, why, decide, **told)
-    seconds = time.perf_counter() - started
-    options.folder = folder
-    if options.json:
-        print(json.dumps({**summary, "folder": str(folder)}))
+    about: Any = {"seed": work.get("seed", 0), "inputs": reach}
+    found, summary, folder = scan_into(out, head, model, why, decide, **about)
+    if json:
+        print(dumps({**summary, "folder": str(folder)}))
     elif not quiet:
-        _tell(found, folder, seconds)
-        _tell_of_smaller(options, head, classes)
-        for t in exact:
+        _print_scan(found, started, folder)
+        if box == ("box", None, None) and layer.classes <= _SMALL and head.activation is not None:
+            _print_smaller(head, chosen, options.get("bound") or BOUND, work)
+        for t in wanted:
             weights = found.evidence(t).weights  # type: ignore[union-attr]
             size = f"{text_size(weights):,} bytes of {EVIDENCE}"
             print(f"class {t}: {len(weights)} exact weights, {size}")
-    if limit is not None and (count := _counted(found, limit[0], expected)) > limit[1]:
+    if limit is not None and (count := _counted(found, limit[0], excused)) > limit[1]:
         over = f"{count} classes are {limit[0]} and not expected; {limit[1]} are allowed."
         print(f"softgeom: {over}", file=sys.stderr)
         return TOO_MANY
     return UNDECIDED if found.counts["undecided"] else DONE
 
 
+def survey(models: Sequence[str], *, json: bool = False, **options: Unpack[SurveyOptions]) -> int:
+    """Scan each model; one that cannot be read is a row that says why."""
+    rows, worst = surveyed(models, progress=True, **options)
+    if json:
+        print(dumps(rows))
+    else:
+        table = table_of(rows).drop(columns="refused", errors="ignore")
+        print(table.to_string(index=False, na_rep="-"))
+    return worst
+
+
 def _introduce(
-    options: argparse.Namespace, head: Head, features: FeatureSet, why: str | None, inputs: Any
+    model: str, head: Head, features: FeatureSet, why: str | None, reach: Any, *, suggest: bool
 ) -> None:
     layer, described = head.layer, features.describe()
     bias = "no bias" if layer.b is None else "with bias"
     print(
-        f"{escape_token(str(options.model))}: {layer.classes:,} classes, {layer.dimension} "
+        f"{escape_token(model)}: {layer.classes:,} classes, {layer.dimension} "
         f"features, {bias}; {described}"
     )
-    for note in head.notes:
-        print(f"  {note}")
-    if head.behind:
-        print(f"  {head.behind}")
+    for note in (*head.notes, head.behind, why):
+        if note:
+            print(f"  {note}")
     smaller, because = head.feature_set()
-    if why:
-        print(f"  {why}")
-    elif options.features == "box" and smaller.describe() != described:
+    if not why and suggest and smaller.describe() != described:
         print(f"  --features auto would use a smaller set: {because}")
     if layer.b is None and isinstance(features, Ellipsoid) and features.holds_a_ball:
         print(
             "  without a bias, size and gain of this normalisation change no verdict: "
             "--features unbounded decides the same in half the time"
         )
-    if inputs:
+    if reach:
         print(
-            f"  {inputs['rows']:,} real features reach from {inputs['lowest']:.4g} to "
-            f"{inputs['highest']:.4g}, norm {inputs['longest']:.4g} at most"
+            f"  {reach['rows']:,} real features reach from {reach['lowest']:.4g} to "
+            f"{reach['highest']:.4g}, norm {reach['longest']:.4g} at most"
         )
 
 
-def _tell(found: Scan, folder: Path, seconds: float) -> None:
-    for verdict, count in found.counts.items():
-        print(f"{verdict:>13}: {count:,}")
-    if found.counts["unargmaxable"]:
-        print(f"never an output: {_examples(found)}")
+def _print_scan(found: Scan, started: float, folder: Path) -> None:
+    _print_counts(found.counts)
+    lost = [f.index for f in found.findings if f.evidence.verdict == "unargmaxable"]
+    if lost:
+        print(f"outputs that can never win: {_named([found.layer.token(t) for t in lost])}")
         for part in found.wider:
             print(f"  {len(part):,} of these {part.features.condition()}")
-    claimed = "every verdict but the undecided" if found.counts["undecided"] else "every verdict"
-    print(f"{claimed} proven and re-checked in {seconds:.1f} s; written to {folder}")
+    _print_end(found.counts, started, str(folder))
 
 
-def _tell_of_smaller(options: argparse.Namespace, head: Head, classes: Any) -> None:
+def _print_counts(counts: dict[str, int]) -> None:
+    for verdict, count in counts.items():
+        print(f"{verdict:>13}: {count:,}")
+
+
+def _print_end(counts: dict[str, int], started: float, folder: str | None) -> None:
+    claimed = "every verdict but the undecided" if counts["undecided"] else "every verdict"
+    written = f"; written to {folder}" if folder else ""
+    seconds = time.perf_counter() - started
+    print(f"{claimed} proven and re-checked in {seconds:.1f} s{written}")
+
+
+def _print_smaller(head: Head, classes: Any, bound: float, work: Any) -> None:
     """How many outputs are lost where the step before the layer puts its features, beside the box
     that was scanned: two numbers about one model otherwise look like a contradiction.
     """
-    if (options.features, options.low, options.after) != ("box", None, None):
-        return
-    smaller, because = head.feature_set(options.bound or asked.BOUND)
-    if head.activation is None or head.layer.classes > _SMALL:
-        return
-    found = scan(head.layer, classes, features=smaller, **asked.chosen(options, asked.WorkOptions))
+    smaller, because = head.feature_set(bound)
+    found = scanner.scan(head.layer, classes, features=smaller, **work)
     found.verify()
-    lost = f"{found.counts['unargmaxable']:,} are never an output {smaller.condition()}"
+    lost = f"{found.counts['unargmaxable']:,} can never win {smaller.condition()}"
     print(f"{lost} ({because}); --features auto writes the proofs")
 
 
-def _examples(found: Scan) -> str:
-    unargmaxable = (f.index for f in found.findings if f.evidence.verdict == "unargmaxable")
-    return _named(found.layer, unargmaxable)
+def _named(tokens: list[str]) -> str:
+    shown = [escape_token(token) if token.strip() else repr(token) for token in tokens[:_EXAMPLES]]
+    return " ".join(shown) + (" ..." if len(tokens) > _EXAMPLES else "")
 
 
-def _named(layer: SoftmaxLayer, classes: Iterable[int]) -> str:
-    lost = [layer.token(t) for t in classes]
-    shown = [escape_token(token) if token.strip() else repr(token) for token in lost[:_EXAMPLES]]
-    return " ".join(shown) + (" ..." if len(lost) > _EXAMPLES else "")
-
-
-def _limit(options: argparse.Namespace) -> tuple[str, int] | None:
-    if options.fail_on is None:
-        if options.expected:
+def _limit(fail_on: str | None, expected: Path | None) -> tuple[str, int] | None:
+    if fail_on is None:
+        if expected is not None:
             raise ValueError("--expected lists what --fail-on does not count: pass --fail-on too.")
         return None
-    match = _FAIL_ON.fullmatch(options.fail_on)
+    match = _FAIL_ON.fullmatch(fail_on)
     if match is None:
         raise ValueError(
-            f"--fail-on {options.fail_on!r}: write unargmaxable, tied or undecided, with =N "
+            f"--fail-on {fail_on!r}: write unargmaxable, tied or undecided, with =N "
             "where N are allowed."
         )
     return match[1], int(match[2] or 0)
 
 
-def _counted(found: Scan, verdict: str, expected: set[str]) -> int:
+def _counted(found: Scan, verdict: str, excused: set[str]) -> int:
     lost = {f.index for f in found.findings if f.evidence.verdict == verdict}
     names = Names(found.layer)
-    return len(lost.difference(*(names.named(name) for name in expected)))
+    return len(lost.difference(*(names.named(name) for name in excused)))
 
 
-def decided(
-    head: Head,
-    features: FeatureSet,
-    classes: Any,
-    exact: Sequence[int],
-    *,
-    wider: bool,
-    why: str | None = None,
-    verdicts_only: bool = False,
-    without: Collection[str] = (),
-    checkpoint: str | Path | None = None,
-    progress: bool = False,
-    **work: Unpack[asked.WorkOptions],
-) -> Scan:
-    """The scan, with rational weights for the classes ``exact``, and what holds over wider sets, or
-    up to which bound.
-    """
-    how: Any = {"verdicts_only": verdicts_only, "without": without, "progress": progress}
-    found = scan(head.layer, classes, features=features, checkpoint=checkpoint, **how, **work)
-    found = replace(found, head=asked.facts(head, features, why))
-    found = found.with_exact_weights(exact) if exact else found
-    found = widen(found, asked.wider_sets(head), every=wider, **work)
-    return up_to(found, every=wider, **work)
+def parse_classes(text: str, classes: int) -> np.ndarray:
+    """``0-3,17`` as [0, 1, 2, 3, 17]; ValueError when a part is not a number or no class."""
+    chosen: set[int] = set()
+    for part in text.replace(" ", "").split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise ValueError(
+                f"--classes {text!r}: {part!r} is neither a class number nor a range such as 0-99."
+            )
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not first <= last < classes:
+            raise ValueError(
+                f"--classes {text!r}: {part!r} does not lie between 0 and {classes - 1}."
+            )
+        chosen |= set(range(first, last + 1))
+    return np.array(sorted(chosen))
 
 
-def scan_model(
-    model: Any,
-    classes: Any = None,
-    *,
-    script: str | None = None,
-    exact: Iterable[int | str] = (),
-    wider: bool = False,
-    out: str | Path | None = None,
-    checkpoint: str | Path | None = None,
-    verdicts_only: bool = False,
-    without: Collection[str] = (),
-    progress: bool = False,
-    **options: Unpack[asked.ScanOptions],
-) -> Scan | Answers:
-    """Which outputs can never be the answer, for anything that has a softmax layer.
-
-    A model that decides each label by itself (sigmoids) is asked label by label whether its score
-    can exceed 0: the result is `Answers`, as of ``softgeom.ask``. ``rule="argmax"`` asks about the
-    largest score all the same.
-
-    Parameters
-    ----------
-    model : path, hub id, released model, or an object in memory
-        See `softgeom.checkpoints.load_head`.
-    classes : integers or tokens, optional
-        Which to decide; default all. All others stay rivals.
-    features : "box", "auto", "norm", "ball", "unbounded", or a feature set
-        Where the layer's inputs may lie; "auto" takes what the step before the layer allows.
-    bound, low : float, optional
-        Of the box (default 100 and its negative), or radius of the ball.
-    after : str, optional
-        The step before the layer, where the model does not show it, such as "relu".
-    script : str, optional
-        Decide the tokens that are written in this script alone, such as "CYRILLIC".
-    exact : integers or tokens
-        Store exact rational weights for these classes.
-    wider : bool
-        Ask whether unargmaxable classes are so whatever the features, also where there are more
-        than 1,000 of them, which takes several times as long as their scan.
-    out : path, optional
-        Folder for verdicts, evidence, summary and card, as ``softgeom scan --out`` writes them.
-    weight, bias, tokens, revision, without_bias, blank
-        As for `load_head`.
-    seed, block, n_jobs, backend, address, device, checkpoint, verdicts_only, without, progress
-        As for `softgeom.scan`.
-
-    Raises
-    ------
-    ValueError
-        When the model, a class or a feature set cannot be used as asked.
-
-    Examples
-    --------
-    A class in the middle of the others can never win:
-
-    >>> import softgeom as sg
-    >>> found = sg.scan([[1, 0], [-1, 1], [-1, -1], [0, 0]])
-    >>> found[3].verdict, found.counts["unargmaxable"]
-    ('unargmaxable', 1)
-    """
-    work, given = asked.split(options, asked.WorkOptions)
-    head, where, why = asked.question(model, **given)
-    chosen = asked.class_numbers(head.layer, classes, script)
-    names = Names(head.layer)
-    numbers = [names.find(c, "exact") for c in exact]
-    how: dict[str, Any]
-    if head.readout.rule == "threshold":
-        given = {"exact": numbers, "wider": wider, "verdicts_only": verdicts_only}
-        given |= {"without": without, "checkpoint": checkpoint}
-        label_scan.refuse_options(head, given)
-        place = None if out is None else os.fspath(out)
-        how = {"why": why, "out": place, "n_jobs": work.get("n_jobs", 1), "progress": progress}
-        return label_scan.scan_labels(head.source.name, head, where, chosen, **how)
-    how = {"wider": wider, "verdicts_only": verdicts_only, "without": without, "why": why, **work}
-
-    def decide(blocks: str | Path | None) -> Scan:
-        kept = blocks if checkpoint is None else checkpoint
-        return decided(head, where, chosen, numbers, checkpoint=kept, progress=progress, **how)
-
-    if out is None:
-        return decide(None)
-    name = str(model) if isinstance(model, str | os.PathLike) else head.source.name
-    return scan_into(out, head, name, why, decide, seed=work.get("seed", 0))[0]
+def read_inputs(path: Path, dimension: int) -> dict[str, float]:
+    """Extremes of features (n, d) in an .npy file, read in pieces; ValueError unless they fit."""
+    try:
+        # a header may claim more rows than there are numbers for
+        with np.errstate(over="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            X = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError, tokenize.TokenError) as error:
+        raise ValueError(f"--inputs {path} is not an .npy file ({error}).") from error
+    real = isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.size
+    if not real or X.ndim < 2 or X.shape[-1] != dimension:
+        raise ValueError(f"--inputs {path} must hold real features (n, {dimension}).")
+    X = X.reshape(-1, dimension)
+    parts = []
+    for start in range(0, len(X), 65_536):
+        part = np.asarray(X[start : start + 65_536], dtype=float)
+        if not np.isfinite(part).all():
+            raise ValueError(f"--inputs {path} has a NaN or infinite entry.")
+        parts.append((part.min(), part.max(), np.linalg.norm(part, axis=1).max()))
+    lows, highs, norms = zip(*parts, strict=True)
+    extremes = {"lowest": min(lows), "highest": max(highs), "longest": max(norms)}
+    return {"rows": len(X), **{name: float(value) for name, value in extremes.items()}}

@@ -1,8 +1,7 @@
-"""``softgeom explain MODEL CLASS``: its captors, or an input at which it wins, and how easily."""
+"""``softgeom.explain``: why a class can never win, or an input at which it does, and how easily."""
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -12,10 +11,9 @@ from softgeom.asking import Answer, Answers, ask_labels
 from softgeom.ceiling import ceilings
 from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.verdict import Captors, Finding, Twin, Witness
-from softgeom.commands import options as asked
-from softgeom.commands.boundary import DONE
 from softgeom.layer import Box, Unbounded
 from softgeom.names import Names
+from softgeom.options import Options, facts, question, spelled_out, wider_sets
 from softgeom.readout import PLAIN
 from softgeom.rounding import norm_up
 from softgeom.scan_result import Scan
@@ -25,21 +23,6 @@ from softgeom.verdict_table import at_least, down, escape_token, up
 from softgeom.widening import turning_bounds, widen
 
 _SHOWN = 12  # captors and rivals by name
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
-    asked.add_model(parser)
-    parser.add_argument("class_", metavar="CLASS", help="its token, or its number")
-    asked.add_features(parser)
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Decide one class and say what its evidence says."""
-    how: Any = asked.chosen(options, asked.Options)
-    print(explain_model(options.model, options.class_, **how))
-    return DONE
 
 
 @dataclass(frozen=True)
@@ -58,7 +41,8 @@ class Explanation:
     __repr__ = __str__
 
 
-def explain_model(model: Any, class_: int | str, **options: Unpack[asked.Options]) -> Explanation:
+@spelled_out(Options)
+def explain(model: Any, class_: int | str, **options: Unpack[Options]) -> Explanation:
     """Why a class can never win, or an input at which it does, and how hard it is to say.
 
     Parameters
@@ -79,14 +63,14 @@ def explain_model(model: Any, class_: int | str, **options: Unpack[asked.Options
     >>> print(sg.explain([[1, 0], [-1, 1], [-1, -1], [0, 0]], 3).finding.verdict)
     unargmaxable
     """
-    head, features, why = asked.question(model, **options)
+    head, features, why = question(model, **options)
     t = Names(head.layer).find(class_, "CLASS")
-    known = asked.facts(head, features, why)
+    known = facts(head, features, why)
     if head.readout.rule == "threshold":
         answers = replace(ask_labels(head.layer, [t], features=features), head=known)
         answers.verify()
         return Explanation(answers, answers[0], tuple(about_label(answers, t)))
-    found = widen(scan(head.layer, [t], features=features), asked.wider_sets(head))
+    found = widen(scan(head.layer, [t], features=features), wider_sets(head))
     found = replace(found, head=known)
     found.verify()
     return Explanation(found, found[t], tuple(explanation(found, t)))

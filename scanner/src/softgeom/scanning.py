@@ -1,0 +1,198 @@
+"""``softgeom.scan``: which outputs of a model can never be the answer?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from softgeom import scanner
+from softgeom.asking import Answers, ask_labels
+from softgeom.card import label_card
+from softgeom.certifying.folder import CARD
+from softgeom.checkpoints import Head
+from softgeom.layer import FeatureSet
+from softgeom.names import Names
+from softgeom.options import (
+    ScanOptions,
+    WorkOptions,
+    class_numbers,
+    facts,
+    question,
+    refuse_threshold,
+    spelled_out,
+    split,
+    wider_sets,
+)
+from softgeom.results import folder_of_answers, scan_into, write_answers
+from softgeom.scan_result import Scan
+from softgeom.widening import up_to, widen
+from softgeom.writing import alone, write_text
+
+# of a label by itself these say nothing
+_MEANINGLESS = ("exact", "wider", "verdicts_only", "without", "checkpoint", "fail_on", "device")
+
+
+@spelled_out(ScanOptions)
+def scan(
+    model: Any,
+    classes: Any = None,
+    *,
+    script: str | None = None,
+    exact: Iterable[int | str] = (),
+    wider: bool = False,
+    out: str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    verdicts_only: bool = False,
+    without: Collection[str] = (),
+    progress: bool = False,
+    **options: Unpack[ScanOptions],
+) -> Scan | Answers:
+    """Which outputs can never be the answer, for anything that has a softmax layer.
+
+    A model that decides each label by itself (sigmoids) is asked label by label whether its score
+    can exceed 0: the result is `Answers`, as of ``softgeom.ask``. ``rule="argmax"`` asks about the
+    largest score all the same.
+
+    Parameters
+    ----------
+    model : path, hub id, released model, or an object in memory
+        See `softgeom.load`; also what that returns.
+    classes : integers or tokens, optional
+        Which to decide; default all. All others stay rivals.
+    features : "box", "auto", "norm", "ball", "unbounded", or a feature set
+        Where the layer's inputs may lie; "auto" takes what the step before the layer allows.
+    bound, low : float, optional
+        Of the box (default 100 and its negative), or radius of the ball.
+    after : str, optional
+        The step before the layer, where the model does not show it, such as "relu".
+    script : str, optional
+        Decide the tokens that are written in this script alone, such as "CYRILLIC".
+    exact : integers or tokens
+        Store exact rational weights for these classes.
+    wider : bool
+        Ask whether unargmaxable classes are so for any features, also where there are more than
+        1,000 of them, which takes several times as long as their scan.
+    out : path, optional
+        Folder for verdicts, evidence, summary and card, as ``softgeom scan --out`` writes them.
+    weight, bias, tokens, revision, without_bias, blank
+        As for `softgeom.load`.
+    seed, block, n_jobs, backend, address, device, checkpoint, verdicts_only, without, progress
+        As for `softgeom.scanner.scan`.
+
+    Raises
+    ------
+    ValueError
+        When the model, a class or a feature set cannot be used as asked.
+
+    Examples
+    --------
+    A class in the middle of the others can never win:
+
+    >>> import softgeom as sg
+    >>> found = sg.scan([[1, 0], [-1, 1], [-1, -1], [0, 0]])
+    >>> found[3].verdict, found.counts["unargmaxable"]
+    ('unargmaxable', 1)
+    """
+    work, given = split(options, WorkOptions)
+    head, where, why = question(model, **given)
+    chosen = class_numbers(head.layer, classes, script)
+    numbers = [Names(head.layer).find(c, "exact") for c in exact]
+    name = str(model) if isinstance(model, str | os.PathLike) else head.source.name
+    if head.readout.rule == "threshold":
+        said = {"exact": numbers, "wider": wider, "verdicts_only": verdicts_only, **work}
+        refuse_label_options(head, said | {"without": without, "checkpoint": checkpoint})
+        how: Any = {"why": why, "out": out, "progress": progress}
+        return scan_labels(name, head, where, chosen, **how, n_jobs=work.get("n_jobs", 1))
+    how = {"wider": wider, "verdicts_only": verdicts_only, "without": without, "why": why, **work}
+
+    def decide(blocks: str | Path | None) -> Scan:
+        kept = blocks if checkpoint is None else checkpoint
+        return decided(head, where, chosen, numbers, checkpoint=kept, progress=progress, **how)
+
+    if out is None:
+        return decide(None)
+    return scan_into(out, head, name, why, decide, seed=work.get("seed", 0))[0]
+
+
+def decided(
+    head: Head,
+    features: FeatureSet,
+    classes: Any,
+    exact: Sequence[int],
+    *,
+    wider: bool,
+    why: str | None = None,
+    verdicts_only: bool = False,
+    without: Collection[str] = (),
+    checkpoint: str | Path | None = None,
+    progress: bool = False,
+    **work: Unpack[WorkOptions],
+) -> Scan:
+    """The scan, with rational weights for the classes ``exact``, and what holds over wider sets, or
+    up to which bound.
+    """
+    how: Any = {"verdicts_only": verdicts_only, "without": without, "progress": progress}
+    found = scanner.scan(
+        head.layer, classes, features=features, checkpoint=checkpoint, **how, **work
+    )
+    found = replace(found, head=facts(head, features, why))
+    found = found.with_exact_weights(exact) if exact else found
+    if not found.counts["unargmaxable"]:
+        return found
+    found = widen(found, wider_sets(head), every=wider, **work)
+    return up_to(found, every=wider, **work)
+
+
+def refuse_label_options(head: Head, given: dict[str, Any]) -> None:
+    """ValueError at the first option that says nothing about a label by itself."""
+    for name in _MEANINGLESS:
+        if given.get(name):
+            refuse_threshold(head, f"--{name.replace('_', '-')} has no meaning")
+
+
+def scan_labels(
+    model: str,
+    head: Head,
+    features: FeatureSet,
+    classes: Any,
+    *,
+    why: str | None = None,
+    out: str | Path | None = None,
+    n_jobs: int = 1,
+    progress: bool = False,
+) -> Answers:
+    """For each label whether its score can exceed 0, checked, and written where that is asked."""
+    labels = None if classes is None else [int(t) for t in classes]
+    place = None if out is None else folder_of_answers(out)
+    with nullcontext() if place is None else alone(place):
+        how: Any = {"features": features, "n_jobs": n_jobs, "progress": progress}
+        found = replace(ask_labels(head.layer, labels, **how), head=facts(head, features, why))
+        found.verify()
+        if place is not None:
+            write_answers(place, found)
+            write_text(place / CARD, _label_page(model, head, found), "backslashreplace")
+    return found
+
+
+def count_labels(found: Answers) -> dict[str, int]:
+    """How many labels can be on, are never on, or are undecided."""
+    counts = found.counts
+    never = {"never on": counts["impossible"], "undecided": counts["undecided"]}
+    return {"can be on": counts["possible"], **never}
+
+
+def never_on(found: Answers) -> list[int]:
+    """The labels whose score is at most 0 everywhere."""
+    return [a.order.blocks[0][0] for a in found.answers if a.verdict == "impossible"]
+
+
+def _label_page(model: str, head: Head, found: Answers) -> str:
+    size = f"{head.layer.classes:,} labels over {head.layer.dimension} features"
+    known = [size, found.features.describe(), *head.notes, head.behind]
+    sentences = [f"{line[:1].upper()}{line[1:]}." for line in known if line]
+    name = Path(model).name
+    return label_card(head.layer, count_labels(found), never_on(found), name, sentences)
