@@ -27,8 +27,8 @@ import pandas as pd
 
 from softgeom.certifying.folder import EVIDENCE, verify_folder, write_folder
 from softgeom.checkpoints import load_head
-from softgeom.results import write_layer
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.results import write_layer
 from softgeom.scanner import scan
 
 ROOT = Path(__file__).resolve().parent.parent

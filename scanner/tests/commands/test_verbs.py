@@ -28,7 +28,6 @@ from softgeom.results import load_scan
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
 
-
 ULP, NEAR = 2.0**-24, 1 - 2.0**-9  # half a unit in the last place of a float32 above 1
 
 

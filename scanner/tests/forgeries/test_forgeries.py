@@ -24,8 +24,8 @@ from softgeom.ceiling import ceilings
 from softgeom.certifying import container
 from softgeom.certifying.hull import certify_unargmaxable
 from softgeom.certifying.verdict import Captors
-from softgeom.results import write_layer
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+from softgeom.results import write_layer
 from softgeom.scanner import scan
 
 

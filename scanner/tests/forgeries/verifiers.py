@@ -17,8 +17,7 @@ from honest import Honest
 
 from softgeom.ceiling import Ceilings
 from softgeom.certifying.folder import EVIDENCE, verify_folder
-from softgeom.results import ANSWERS, verify_answers, write_layer
-from softgeom.results import CEILINGS
+from softgeom.results import ANSWERS, CEILINGS, verify_answers, write_layer
 
 TOOL = Path(__file__).parents[2] / "tools" / "check_proofs.py"
 NAMES = {"scan": EVIDENCE, "answers": ANSWERS, "experts": ANSWERS, "ceilings": CEILINGS}

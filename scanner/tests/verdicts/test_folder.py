@@ -14,10 +14,10 @@ from softgeom.certifying.folder import EVIDENCE, SUMMARY, TABLE, verify_folder, 
 from softgeom.certifying.verdict import Finding, Unknown
 from softgeom.cli import main
 from softgeom.commands import boundary
-from softgeom.results import write_layer
 from softgeom.examples import uniform_layer
 from softgeom.features import Ball, Box
 from softgeom.layer import SoftmaxLayer, fingerprint
+from softgeom.results import write_layer
 from softgeom.scanner import scan
 
 
