@@ -5,25 +5,10 @@ import base64
 import numpy as np
 import pytest
 from heads import READ, REFUSED, RNG, C, D, W, graph, header, some
+from safetensors.numpy import load
 
 import softgeom as sg
 from softgeom.features.ellipsoid import rounded_radius
-from softgeom.web.scan_page import table
-
-OPEN = """
-const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);
-try {
-  const { choices, chosen, said, behind } = await m.answers.open({ file, table: argument.table });
-  const layer = choices.find(({ name }) => name === chosen);
-  if (!layer || layer.open) return { said: `${said} ${layer?.open}`, offered: choices.length };
-  const choice = { weight: chosen, bias: layer.bias, transposed: layer.transposed };
-  const { lost } = await m.answers.scan({ choice, set: { kind: "ball", radius: 1 }, labels: null, file: file.name });
-  return { ...layer, said, behind, ceilings: lost.filter(({ ceiling }) => ceiling !== null).length, lost: lost.length };
-} catch (error) {
-  return { said: error.message };
-}
-"""  # noqa: E501
-
 
 # what softgeom scan follows or refuses, and the page refuses
 UNFOLLOWED = {
@@ -45,33 +30,26 @@ UNFOLLOWED = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def opened(javascript):
-    """`opened(path)`: what the page says of a file, and of its layer where that is certain."""
-
-    def opened_(path):
-        coded = base64.b64encode(path.read_bytes()).decode()
-        return javascript(
-            "scan_worker", OPEN, {"bytes": coded, "name": path.name, "table": table()}
-        )
-
-    return opened_
+def shown(opened, path):
+    return opened(path.read_bytes(), path.name)
 
 
 @pytest.mark.parametrize("situation", READ)
 def test_the_page_takes_the_layer_that_the_library_takes(opened, tmp_path, situation):
     write, weight, bias = READ[situation]
     path = write(tmp_path)
-    found, head = opened(path), sg.load(path)
+    found, head = shown(opened, path), sg.load(path)
     assert (found["name"], found.get("bias")) == (weight, bias)
-    assert (found["classes"], found["features"]) == head.layer.W.shape
     assert weight in found["said"]
+    layer = load(base64.b64decode(found["layer"]))
+    np.testing.assert_array_equal(layer["W"], head.layer.W)
+    assert "b" not in layer if bias is None else np.array_equal(layer["b"], head.layer.b)
 
 
 @pytest.mark.parametrize("situation", REFUSED)
 def test_what_the_library_refuses_is_not_chosen(opened, tmp_path, situation):
     write, said = REFUSED[situation]
-    found = opened(write(tmp_path))
+    found = shown(opened, write(tmp_path))
     assert "name" not in found
     assert said in found["said"]
 
@@ -81,7 +59,7 @@ def test_a_graph_is_refused_by_the_operation_that_is_not_followed(opened, tmp_pa
     text, said = UNFOLLOWED[situation]
     opset = 11 if "once" in situation else 13
     held = {"K": W[:, :, None, None], "T": some(C, 1, 2, 2), "places": some(4, C)}
-    found = opened(graph(text, opset, **held)(tmp_path))
+    found = shown(opened, graph(text, opset, **held)(tmp_path))
     assert "name" not in found
     assert said in found["said"]
     assert found["offered"]
@@ -93,14 +71,14 @@ def test_scores_that_are_capped_get_the_library_s_sentence_and_no_ceiling(opened
                         "granite": {"granite__logit_scale": 8.0}, "t5": {
                             "t5__embedding_length": D}}.items():  # fmt: skip
         path = header(kind.strip(), inner, **facts)(tmp_path)
-        found = opened(path)
+        found = shown(opened, path)
         ending = (
             "probabilities would be those of a softmax of the scores, not of the model's output"
         )
         assert ending in found["behind"]
         assert sg.load(path).behind
         assert (found["ceilings"], found["lost"] > 0) == (0, True)
-    plain = opened(header("llama", inner, llama__logit_scale=1.0)(tmp_path))
+    plain = shown(opened, header("llama", inner, llama__logit_scale=1.0)(tmp_path))
     assert plain["behind"] == ""
     assert plain["ceilings"] > 0
 

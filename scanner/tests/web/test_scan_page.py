@@ -2,7 +2,7 @@
 
 import base64
 import contextlib
-import importlib.util
+import importlib
 import io
 import json
 import re
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.folder import EVIDENCE, verify_folder
@@ -23,6 +24,8 @@ from softgeom.scanner import scan
 from softgeom.web import scripts
 from softgeom.web.scan_page import scan_page, table
 
+gguf = pytest.importorskip("gguf")
+
 SCAN = """
 const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);
 const { choices, chosen, said } = await m.answers.open({ file, table: argument.table });
@@ -30,18 +33,6 @@ const layer = choices.find(({ name }) => name === chosen);
 const found = await m.answers.scan({ choice: { ...layer, weight: chosen }, set: argument.set, labels: null, file: file.name });
 const coded = async (ask) => btoa(Array.from((await m.answers[ask]()).bytes, (byte) => String.fromCharCode(byte)).join(""));
 return { ...found, said, proofs: await coded("proofs"), layer: await coded("layerFile") };
-"""
-OPEN = """
-const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);
-try {
-  const { choices, chosen, said, behind } = await m.answers.open({ file, table: argument.table });
-  const layer = choices.find(({ name }) => name === chosen);
-  if (!layer) return { problem: said };
-  await m.answers.scan({ choice: { ...layer, weight: chosen }, set: { kind: "box", low: -1, high: 1 }, labels: null, file: file.name });
-  return { ...layer, said, behind };
-} catch (error) {
-  return { problem: error.message };
-}
 """
 
 
@@ -220,7 +211,7 @@ def safetensors(**tensors: tuple[str, list[int], bytes]) -> bytes:
 
 def forms(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
     """One layer in the forms in which files hold it; every number is a bfloat16 and a float16."""
-    found, shape = {}, [*W.shape]
+    found = {}
     tokens = np.array(["é", "=1", "\n", "𝕏", "＝1", *"bcdefgh"])
     for name, arrays in {
         "plain": {"W": W, "b": b},
@@ -234,64 +225,41 @@ def forms(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
         with io.BytesIO() as file:
             (np.savez_compressed if name == "deflated" else np.savez)(file, **arrays)
             found[f"{name}.npz"] = file.getvalue()
-    single = {"lm_head.weight": ("F32", shape, W.tobytes())}
-    single |= {"lm_head.bias": ("F32", [len(b)], b.tobytes())}
     upper = (W.view(np.uint32) >> 16).astype("<u2").tobytes()
-    found["f32.safetensors"] = safetensors(**single)
-    found["bf16.safetensors"] = safetensors(**{"lm_head.weight": ("BF16", shape, upper)})
-    return found | onnx_files(W, b) | gguf_files(W)
+    found["bf16.safetensors"] = safetensors(**{"lm_head.weight": ("BF16", [*W.shape], upper)})
+    pieces = [*"abcdefghi", "Ġé", "Ã©", "ĊĠ"]  # the last two: é, and a new line with a space
+    found["f32.gguf"] = gguf_file(W, None, pieces)
+    return found | onnx_files(W, b)
 
 
 def onnx_files(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
-    """A network of two products whose last is the layer, as a MatMul and an Add, a Gemm, a 1 x 1
-    Conv; constants as initializers or nodes, numbers raw or as a list, with PP-OCR's list of names.
+    """A network of two products whose last is the layer: its numbers as a list or its constants as
+    nodes, with PP-OCR's list of names, whose blank comes first and a space or two last.
     """
-    if importlib.util.find_spec("onnx") is None:
-        return {}
-    from onnx import TensorProto, helper, numpy_helper, parser
-
-    layers = {
-        "matmul": ("y0 = MatMul (h, W) y = Add (y0, b)", W.T),
-        "gemm": ("y = Gemm <transB = 1> (h, W, b)", W),
-        "conv": ("y = Conv (h, W, b)", W[:, :, None, None]),
-    }
-    found = {}
-    for name, (last, weight) in layers.items():
+    found, first = {}, np.arange(8, dtype=np.float32).reshape(4, 2)
+    for name, last, names in (
+        ("matmul", "y0 = MatMul (h, W) y = Add (y0, b)", "abcdefghij"),
+        ("gemm", "y = Gemm <transB = 1> (h, W, b)", "abcdefghi"),
+    ):
         text = f"{name} (float x) => (float y) {{ h = MatMul (x, first) {last} }}"
         model = helper.make_model(parser.parse_graph(text))
-        held = {"W": weight, "b": b, "first": np.arange(8, dtype=np.float32).reshape(4, 2)}
+        held = {"W": W, "b": b, "first": first}
         tensors = {n: numpy_helper.from_array(array, n) for n, array in held.items()}
-        if name == "matmul":  # its numbers as a list
+        if name == "matmul":
             tensors["W"] = helper.make_tensor("W", TensorProto.FLOAT, W.T.shape, W.T.ravel())
-        if name == "gemm":  # constants that are nodes
+            model.graph.initializer.extend(tensors.values())
+        else:
             nodes = [helper.make_node("Constant", [], [n], value=t) for n, t in tensors.items()]
             nodes += model.graph.node
             del model.graph.node[:]
             model.graph.node.extend(nodes)
-        else:
-            model.graph.initializer.extend(tensors.values())
-        if name in ("matmul", "gemm"):  # the blank comes first, a space or two last
-            names = "abcdefghij" if name == "matmul" else "abcdefghi"
-            model.metadata_props.add(key="character", value="\n".join(names))
+        model.metadata_props.add(key="character", value="\n".join(names))
         found[f"{name}.onnx"] = model.SerializeToString()
     return found
 
 
-def gguf_files(W: np.ndarray) -> dict[str, bytes]:
-    """The layer as numbers of three kinds, with a byte-level vocabulary."""
-    if importlib.util.find_spec("gguf") is None:
-        return {}
-    import gguf
-
-    pieces = [*"abcdefghi", "Ġé", "Ã©", "ĊĠ"]  # the last two: é, and a new line with a space
-    kinds = {name: gguf.GGMLQuantizationType[name] for name in ("F32", "F16", "BF16")}
-    return {f"{n}.gguf": gguf_file(gguf.quantize(W, k), k, pieces) for n, k in kinds.items()}
-
-
 def gguf_file(content: np.ndarray, kind: Any, pieces: list[str] | None = None) -> bytes:
     """A file with one table, as llama.cpp writes them."""
-    import gguf
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "head.gguf"
         writer = gguf.GGUFWriter(path, "llama")
@@ -314,7 +282,6 @@ KINDS = "F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K".split()
 @pytest.mark.parametrize("kind", KINDS)
 def test_codes_stand_for_the_numbers_that_the_library_reads(javascript, tmp_path, kind):
     """Every bit of every float32 number, from blocks of random codes and scales."""
-    gguf = pytest.importorskip("gguf")
     rng, number = np.random.default_rng(len(kind) + ord(kind[1])), gguf.GGMLQuantizationType[kind]
     each, width = gguf.GGML_QUANT_SIZES[number]
     blocks = rng.integers(0, 256, (3 * 512 // each, width), dtype=np.uint8)
@@ -352,7 +319,7 @@ def test_files_are_read_as_the_library_reads_them(dropped, tmp_path, name):
 
 
 INFINITE, HUGE = np.array([1, 2, np.inf, 4], "<f4").tobytes(), np.array([1e300, 1]).tobytes()
-WHOLE = gguf_files(np.eye(12, 2, dtype=np.float32)).values()
+WHOLE = forms(np.eye(12, 2, dtype=np.float32), np.ones(12))["f32.gguf"]
 
 
 @pytest.mark.parametrize(
@@ -365,18 +332,13 @@ WHOLE = gguf_files(np.eye(12, 2, dtype=np.float32)).values()
         (safetensors(W=("F64", [1, 2], HUGE)), "beyond 2^40"),
         ((10**9).to_bytes(8, "little") + bytes(20), "is no .npz, .safetensors, .gguf or .onnx"),
         (b"GGUF" + bytes([3, 0, 0, 0]) + b"\xff" * 16, "is not a whole GGUF file"),
-        *((file[:-80], "ends before the tensor") for file in WHOLE),
+        (WHOLE[:-80], "ends before the tensor"),
     ],
 )
-def test_impossible_files_are_refused_in_one_sentence(javascript, content, sentence):
-    argument = {
-        "bytes": base64.b64encode(content).decode(),
-        "name": "head.safetensors",
-        "table": table(),
-    }
-    problem = javascript("scan_worker", OPEN, argument)["problem"]
-    assert sentence in problem
-    assert "\n" not in problem
+def test_impossible_files_are_refused_in_one_sentence(opened, content, sentence):
+    said = opened(content, "head.safetensors")["said"]
+    assert sentence in said
+    assert "\n" not in said
 
 
 def test_floats_are_written_as_python_writes_them(javascript):
