@@ -113,7 +113,7 @@ def says(content: bytes, form: str, *values: int, **other: int) -> bytes:
     return content.replace(struct.pack(form, *values), struct.pack(form, *told))
 
 
-SERIES = struct.pack("<bbbiiiiII", 9, 0, 0, 0, 1, 1, 0, 0, 1) * 100  # each within the one before
+SERIES = struct.pack("<bbbiiiiII", 9, 0, 0, 0, 1, 1, 0, 0, 1) * 2000  # each within the one before
 TESSERACT, FAST_TEXT = traineddata(W, B), b"\xba\x16O/\x0c\0\0\0"
 PAST = "which was read up to version 0.2"
 LARGE = says(TESSERACT, "<BII", 128, 5, 4, _1=2**31, _2=2**31)
@@ -123,7 +123,7 @@ BROKEN = [
     ("a.traineddata", struct.pack("<iq", 1, -1), "holds no LSTM network"),
     ("a.traineddata", traineddata(W, B, SPELLED)[:600], "not a whole traineddata file"),
     ("a.traineddata", LARGE, "bytes are declared where"),
-    ("a.traineddata", DEEP, "nested too deeply"),
+    ("a.traineddata", DEEP, "maximum recursion depth"),
     ("m.pdiparams", bytes(4) + b"\xff" * 8, "not a whole Paddle file of parameters"),
     ("final.mdl", b"\0B<TransitionModel> ", f"a Kaldi model, {PAST}"),
     ("model.bin", b"\6\0\0\0\x10\0TransformerSpec\0", f"a CTranslate2 model, {PAST}"),

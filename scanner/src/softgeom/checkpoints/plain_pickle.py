@@ -32,7 +32,7 @@ def read_plain_pickle(path: Path) -> Any:
     data = path.read_bytes()
     try:
         _check_lengths(data)
-        return _finished(_PlainUnpickler(io.BytesIO(data)).load(), {})
+        return _PlainUnpickler(io.BytesIO(data)).load()
     except _ForbiddenError as error:
         raise ValueError(
             f"{path} asks for {error}, which is not plain data; nothing of it was executed. "
@@ -51,7 +51,7 @@ def open_plain_pickle(path: Path) -> ArrayStore:
     """
     content = unwrapped(read_plain_pickle(path))
     items = content.items() if isinstance(content, dict) else ()
-    arrays = {str(name): value for name, value in items if isinstance(value, np.ndarray)}
+    arrays = {str(n): value.view(np.ndarray) for n, value in items if isinstance(value, np.ndarray)}
     if not arrays:
         raise ValueError(f"{path} holds no dictionary of named arrays.")
     return ArrayStore(arrays, str(path), {"format": "pickle, allow-list"})
@@ -81,18 +81,19 @@ class _Dtype:
         return dtype
 
 
-class _Array:
-    """An array as a pickle describes it: shape, dtype and bytes."""
+class _Array(np.ndarray):
+    """An array that takes its shape, dtype and bytes from a pickle, and checks them."""
 
-    def __init__(self, *_: Any):
-        self.array: np.ndarray | None = None
+    def __new__(cls, *_: Any) -> _Array:
+        return super().__new__(cls, (0,), np.uint8)
 
     def __setstate__(self, state: Any) -> None:
         _, shape, kind, fortran, content = state
         dtype = kind.dtype
-        if not isinstance(content, bytes) or math.prod(shape) * dtype.itemsize != len(content):
+        size = -1 if min(shape, default=0) < 0 else math.prod(shape) * dtype.itemsize
+        if not isinstance(content, bytes) or size != len(content):
             raise ValueError(f"an array of shape {shape} and {dtype} does not fit its bytes")
-        self.array = np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
+        super().__setstate__((1, shape, dtype, bool(fortran), content))
 
 
 class _Function:
@@ -112,11 +113,9 @@ def _scalar(kind: _Dtype, content: bytes = b"") -> Any:
     return np.frombuffer(content, kind.dtype, count=1)[0].item()
 
 
-def _from_buffer(content: Any, kind: _Dtype, shape: tuple[int, ...], order: str) -> _Array:
+def _from_buffer(content: Any, kind: _Dtype, shape: Any, order: Any) -> np.ndarray:
     """How protocol 5 writes arrays."""
-    array = _Array()
-    array.__setstate__((1, shape, kind, order == "F", bytes(content)))
-    return array
+    return np.frombuffer(bytes(content), kind.dtype).reshape(shape, order=order)
 
 
 def _encode(text: str, encoding: str) -> bytes:
@@ -156,26 +155,3 @@ def _check_lengths(data: bytes) -> None:
             slots += 1
             if not isinstance(argument, int) or argument > 2 * slots + 256:
                 raise ValueError(f"memory slot {argument} after {slots}")
-
-
-def _finished(value: Any, done: dict[int, Any]) -> Any:
-    """The value with arrays in place of what was taken down about them; `done` holds what was
-    finished before, since a short programme can put one container into another many times.
-    """
-    if isinstance(value, _Array):
-        if value.array is None:
-            raise ValueError("an array without content")
-        return value.array
-    if not isinstance(value, dict | list | tuple):
-        return value
-    if id(value) in done:
-        if done[id(value)] is done:
-            raise ValueError("a container inside itself")
-        return done[id(value)]
-    done[id(value)] = done
-    if isinstance(value, dict):
-        finished: Any = {key: _finished(item, done) for key, item in value.items()}
-    else:
-        finished = type(value)(_finished(item, done) for item in value)
-    done[id(value)] = finished
-    return finished

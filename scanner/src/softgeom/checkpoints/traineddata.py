@@ -27,8 +27,6 @@ from softgeom.checkpoints.tensors import ArrayStore, plain
 
 _LSTM, _UNICHARSET, _RECODER = 17, 21, 22
 _MOST_COMPONENTS = 1000  # as Tesseract itself has it
-_DEEPEST = 50  # nodes within each other
-_MOST_NODES = 10_000
 _TYPES = (
     "Invalid", "Input", "Convolve", "Maxpool", "Parallel", "Replicated", "ParBidiLSTM",
     "DepParUDLSTM", "Par2dLSTM", "Series", "Reconfig", "RTLReversed", "TTBReversed", "XYTranspose",
@@ -44,6 +42,8 @@ _RANGES = {
     "LSTM": "LSTM", "SummLSTM": "LSTM", "Tanh": "tanh", "Relu": "ReLU", "Logistic": "sigmoid",
 }  # fmt: skip
 _SOFTMAX = {"Softmax", "SoftmaxNoCTC", "Logistic"}
+_DENSE = _SOFTMAX | {"LinLogistic", "LinTanh", "Tanh", "Relu", "Linear"}
+_PASSED_OVER = {"Input": 20, "Convolve": 8, "Maxpool": 8, "Reconfig": 8}  # bytes of their sizes
 _INT8, _ADAM, _DOUBLE = 1, 4, 128  # modes of a matrix
 # words of a unicharset that stand for something else: a space, and no letter at all
 _SPECIAL = {"NULL": " ", "Joined": "", "|Broken|0|1": ""}
@@ -56,10 +56,8 @@ class _Node:
 
     kind: str
     name: str
-    training: bool
-    sizes: tuple[int, int]  # inputs, outputs
     children: list[_Node] = field(default_factory=list)
-    weights: list[np.ndarray] = field(default_factory=list)  # (rows, columns + 1) each
+    weights: np.ndarray | None = None  # (rows, columns + 1)
 
 
 def open_traineddata(path: Path) -> Opened:
@@ -73,12 +71,12 @@ def open_traineddata(path: Path) -> Opened:
                 f"{path} holds no LSTM network: it is of Tesseract 3, whose recogniser has no "
                 "softmax."
             )
-        network = _read_node(parts[_LSTM], [0])
+        network = _read_node(parts[_LSTM])
         letters = _unichars(parts[_UNICHARSET]) if _UNICHARSET in parts else []
         codes = _recoder(parts[_RECODER]) if _RECODER in parts else []
-    tensors = dict(_named(network))
+    tensors = _named(network)
     if not tensors:
-        raise ValueError(f"{path} holds a network without weights.")
+        raise ValueError(f"{path} holds a network without a layer that multiplies.")
     store = ArrayStore(tensors, str(path), {"format": "traineddata"})
     names = functools.partial(_names, codes, letters) if letters and codes else None
     show = functools.partial(_show, store, network)
@@ -109,50 +107,37 @@ def _components(cursor: Cursor) -> dict[int, Cursor]:
     }
 
 
-def _read_node(cursor: Cursor, count: list[int], depth: int = 0) -> _Node:
-    count[0] += 1
-    if depth > _DEEPEST or count[0] > _MOST_NODES:
-        raise CutShortError("layers are nested too deeply")
+def _read_node(cursor: Cursor) -> _Node:
     code = cursor.number("b")
     if not 0 <= code < len(_TYPES):
         raise CutShortError(f"there is no layer of type {code}")
     kind = _TYPES[code] if code else cursor.text()
     training = cursor.number("b") == 1
-    cursor.take(1)  # whether errors go back through it
-    flags, inputs, outputs = (cursor.number("i") for _ in range(3))
-    cursor.take(4)  # number of weights
-    node = _Node(kind, plain(cursor.text(), 60), training, (inputs, outputs))
+    cursor.skip(1)  # whether errors go back through it
+    flags, inputs, _ = (cursor.number("i") for _ in range(3))
+    cursor.skip(4)  # number of weights
+    node = _Node(kind, plain(cursor.text(), 60))
     if kind in _CONTAINERS:
-        children = cursor.number("I")
-        if children > cursor.left:
-            raise CutShortError(f"{children} layers in {cursor.left} bytes")
-        node.children = [_read_node(cursor, count, depth + 1) for _ in range(children)]
+        node.children = [_read_node(cursor) for _ in range(cursor.number("I"))]
         if flags & _RATES:
             cursor.array("<f4", cursor.number("I"))
-    elif kind == "Input":
-        cursor.take(20)
-    elif kind in ("Convolve", "Maxpool", "Reconfig"):
-        cursor.take(8)
-    elif "LSTM" in kind:
-        _read_lstm(cursor, node, count, depth)
-    elif kind in _TYPES and kind not in ("Invalid", "TensorFlow"):
-        node.weights = [_read_matrix(cursor, training)]
+    elif kind in _PASSED_OVER:
+        cursor.skip(_PASSED_OVER[kind])
+    elif kind in ("LSTM", "SummLSTM"):
+        _read_lstm(cursor, inputs, training)
+    elif kind in _DENSE:
+        node.weights = _read_matrix(cursor, training)
     else:
         raise CutShortError(f"there is no layer of type {plain(kind, 40)!r}")
     return node
 
 
-def _read_lstm(cursor: Cursor, node: _Node, count: list[int], depth: int) -> None:
+def _read_lstm(cursor: Cursor, inputs: int, training: bool) -> None:
     """Gates: cell input, input, forget, output; in 2D one more forget before output."""
-    width, (inputs, outputs) = cursor.number("i"), node.sizes
-    fed_back = {"LSTMSoftmax": outputs, "LSTMBinarySoftmax": (outputs - 1).bit_length()}
-    first = _read_matrix(cursor, node.training)
-    states = len(first)
-    plane = width - fed_back.get(node.kind, 0) == inputs + 2 * states
-    gates = [_read_matrix(cursor, node.training) for _ in range(4 if plane else 3)]
-    node.weights = [first, *gates]
-    if node.kind in fed_back:
-        node.children = [_read_node(cursor, count, depth + 1)]
+    width = cursor.number("i")
+    states = len(_read_matrix(cursor, training))
+    for _ in range(4 if width == inputs + 2 * states else 3):
+        _read_matrix(cursor, training)
 
 
 def _read_matrix(cursor: Cursor, training: bool) -> np.ndarray:
@@ -169,14 +154,14 @@ def _read_matrix(cursor: Cursor, training: bool) -> np.ndarray:
         return np.asarray(codes * factors[:, None])
     real = "<f8" if double else "<f4"
     values = _read_grid(cursor, real)
-    for _ in range((1 + bool(mode & _ADAM)) if training else 0):
+    for _ in range(training + (training and bool(mode & _ADAM))):  # what training goes on from
         _read_grid(cursor, real)
     return values
 
 
 def _read_grid(cursor: Cursor, dtype: str) -> np.ndarray:
     rows, columns = cursor.number("I"), cursor.number("I")
-    cursor.take(np.dtype(dtype).itemsize)  # what an empty entry is
+    cursor.skip(np.dtype(dtype).itemsize)  # what an empty entry is
     return cursor.array(dtype, rows, columns)
 
 
@@ -198,18 +183,14 @@ def _range(before: list[_Node]) -> Activation | None:
     return None
 
 
-def _named(node: _Node, path: str = "") -> list[tuple[str, np.ndarray]]:
-    """Every matrix and its bias, by the names of the layers."""
-    found = []
-    if node.kind in _SOFTMAX | {"LinLogistic", "LinTanh", "Tanh", "Relu", "Linear"}:
-        found = [(node.name, node.weights[0])]
-    elif node.weights:
-        found = [(f"{path}{node.name}.{n}", gate) for n, gate in enumerate(node.weights)]
-    tensors = []
-    for name, matrix in found:
-        tensors += [(f"{name}.weight", matrix[:, :-1]), (f"{name}.bias", matrix[:, -1])]
-    for n, child in enumerate(node.children):
-        tensors += _named(child, f"{path}{n}.")
+def _named(node: _Node) -> dict[str, np.ndarray]:
+    """The matrices that layers multiply with, and their biases, by the names of the layers."""
+    tensors = {}
+    if node.weights is not None:
+        tensors[f"{node.name}.weight"] = node.weights[:, :-1]
+        tensors[f"{node.name}.bias"] = node.weights[:, -1]
+    for child in node.children:
+        tensors |= _named(child)
     return tensors
 
 
@@ -217,7 +198,7 @@ def _recoder(cursor: Cursor) -> list[tuple[int, ...]]:
     """The codes of each character."""
     found = []
     for _ in range(cursor.number("I")):
-        cursor.take(1)
+        cursor.skip(1)
         found.append(tuple(cursor.array("<i4", cursor.number("I")).tolist()))
     return found
 
