@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from compendium.models.language_models import load_trained
-from papers.circuits import Anatomy, dissect, relative_error
+from papers.circuits import Anatomy, dissect
 from papers.language_model import GPT, GPTConfig, Llama, LlamaConfig
 from papers.language_model.llama_files import load_llama2c
 
@@ -52,7 +52,7 @@ def model(request: pytest.FixtureRequest) -> torch.nn.Module:
 
 
 @pytest.fixture(scope="module")
-def anatomy(model: torch.nn.Module, request: pytest.FixtureRequest) -> Anatomy:
+def anatomy(model: torch.nn.Module) -> Anatomy:
     return dissect(model, type(model).__name__)
 
 
@@ -60,8 +60,3 @@ def anatomy(model: torch.nn.Module, request: pytest.FixtureRequest) -> Anatomy:
 def tokens(anatomy: Anatomy) -> torch.Tensor:
     """Two sequences that fill the shorter contexts, (2, 16)."""
     return torch.randint(0, len(anatomy.W_E), (2, 16), generator=torch.Generator().manual_seed(3))
-
-
-@pytest.fixture(scope="session")
-def error() -> Callable[[torch.Tensor, torch.Tensor], float]:
-    return relative_error

@@ -32,8 +32,6 @@ def test_repeated_tokens_are_a_text_read_twice():
     assert torch.equal(tokens[:, 1:7], tokens[:, 7:])
     assert all(len(set(row.tolist())) == 6 for row in tokens[:, 1:7])
     assert repeated_tokens(31, 1, 6, torch.Generator().manual_seed(0)).shape == (1, 12)
-    with pytest.raises(ValueError, match="40 different tokens"):
-        repeated_tokens(31, 3, 40, torch.Generator())
 
 
 def test_scores_are_means_over_the_patterns(anatomy):
@@ -55,16 +53,12 @@ def test_scores_are_means_over_the_patterns(anatomy):
 
 
 def test_copying_is_that_of_the_factored_matrix(anatomy):
-    with pytest.raises(ValueError, match="not a text of 5 and its repetition"):
-        head_scores(anatomy, torch.arange(11)[None], 5)
     folded = fold_norms(anatomy)
     scores = copying_scores(folded)
     for depth in range(len(anatomy.blocks)):
         for head in range(anatomy.sizes["H"]):
             copying = token_ov_circuit(folded, depth, head).copying()
             assert float(scores[depth, head]) == pytest.approx(copying, abs=1e-8)
-    with pytest.raises(ValueError, match="use fold_norms first"):
-        copying_scores(anatomy)
 
 
 def test_composition_is_that_of_the_large_matrices(anatomy):
@@ -95,8 +89,6 @@ def test_chunks_find_what_one_pass_finds(anatomy, corpus):
         torch.testing.assert_close(values.abs(), largest, rtol=1e-9, atol=1e-12)
         at = fired.T.gather(1, found.positions[depth])
         torch.testing.assert_close(values, at, rtol=1e-9, atol=1e-12)
-    with pytest.raises(ValueError, match="63 positions cannot hold 64 triggers"):
-        find_triggers(anatomy, corpus, 64)
 
 
 def test_purity_counts_the_commonest_token():
@@ -114,15 +106,8 @@ def test_promotion_is_the_gain_in_standard_deviations_of_the_vocabulary(anatomy,
     z = (gains - gains.mean()) / gains.std(correction=0)
     expected = (z[following[found.positions[1, neuron]]] * found.values[1, neuron].sign()).mean()
     assert math.isclose(score[1, neuron], expected, rel_tol=1e-9)
-    with pytest.raises(ValueError, match="use fold_norms first"):
-        promotion(anatomy, found, following)
-
-
-def test_a_value_that_answers_its_key_beats_the_null(anatomy, corpus):
-    """Value rows made of what follows the triggers: promoted by their own keys, not by others'."""
-    folded, found = fold_norms(anatomy), find_triggers(anatomy, corpus, 1)
-    following = corpus.flatten().roll(-1)
-    centred = folded.W_U - folded.W_U.mean(0)
+    # Value rows made of what follows the triggers are promoted by their own keys, not by others'.
+    found, centred = find_triggers(anatomy, corpus, 1), folded.W_U - folded.W_U.mean(0)
     values = centred[following[found.positions[..., 0]]] * found.values.sign()  # (L, F, d)
     blocks = [replace(block, W_out=W) for block, W in zip(folded.blocks, values, strict=True)]
     made = replace(folded, blocks=tuple(blocks))

@@ -10,7 +10,6 @@ from papers.circuits import (
     centre_writers,
     check_identities,
     dissect,
-    fold_norms,
     glossary,
     relative_error,
     run,
@@ -24,28 +23,6 @@ def test_the_identities_hold_in_both_precisions(model):
     single = dissect(model, dtype=torch.float32)
     assert single.W_E.dtype == torch.float32
     assert single.name == type(model).__name__
-
-
-def test_another_model_weights_that_are_no_numbers_and_a_norm_that_cannot_be_folded_are_refused(
-    model, anatomy
-):
-    with pytest.raises(ValueError, match="'parts = model' fails"):
-        check_identities(replace(anatomy, W_U=anatomy.W_U * 1.001), model)
-    W_O = anatomy.blocks[1].W_O.clone()
-    W_O[0, 0, 0] = torch.nan
-    blocks = (anatomy.blocks[0], replace(anatomy.blocks[1], W_O=W_O), *anatomy.blocks[2:])
-    with pytest.raises(ValueError, match=r"'the weights are finite' fails at blocks\[1\]\.W_O"):
-        check_identities(replace(anatomy, blocks=blocks))
-
-    class Capped(type(anatomy.ln_final)):
-        """A norm with a soft cap: no matrix behind it can absorb that."""
-
-        def __call__(self, z):
-            return torch.tanh(super().__call__(z))
-
-    capped = Capped(**vars(anatomy.ln_final))
-    with pytest.raises(ValueError, match="'folded = unfolded' fails"):
-        check_identities(replace(anatomy, ln_final=capped))
 
 
 def test_learned_positions_and_a_bias_of_attention_are_writers_too(anatomy):
@@ -71,26 +48,14 @@ def test_the_activation_functions_are_transformers():
         torch.testing.assert_close(g(x), activations.ACT2FN[name](x), rtol=0, atol=1e-12)
 
 
-def test_parts_and_model_agree_on_every_intermediate_value(model, anatomy, tokens, error):
+def test_parts_and_model_agree_on_every_intermediate_value(model, anatomy, tokens):
     found, expected = run(anatomy, tokens), model.run_with_internals(tokens)
-    assert error(found.logits, model(tokens)) < 1e-10
+    assert relative_error(found.logits, model(tokens)) < 1e-10
     for layer, layer_expected in zip(found.layers, expected.layers, strict=True):
         for name in vars(layer_expected):
-            assert error(getattr(layer, name), getattr(layer_expected, name)) < 1e-10, name
+            assert relative_error(getattr(layer, name), getattr(layer_expected, name)) < 1e-10, name
     for name in set(vars(expected)) - {"layers"}:
-        assert error(getattr(found, name), getattr(expected, name)) < 1e-10, name
-
-
-def test_tokens_outside_the_vocabulary_long_prompts_and_no_decoder_are_refused(anatomy):
-    with pytest.raises(ValueError, match="Linear is not a decoder"):
-        dissect(torch.nn.Linear(2, 2))
-    for token in (-1, len(anatomy.W_E)):
-        with pytest.raises(ValueError, match="outside the vocabulary"):
-            run(anatomy, torch.tensor([[0, token]]))
-    with pytest.raises(ValueError, match=f"from 1 to {anatomy.n_ctx}"):
-        run(anatomy, torch.zeros(1, anatomy.n_ctx + 1, dtype=torch.long))
-    with pytest.raises(ValueError, match="do not fit"):
-        run(anatomy, torch.zeros(4, dtype=torch.long))
+        assert relative_error(getattr(found, name), getattr(expected, name)) < 1e-10, name
 
 
 def test_the_relative_error_sees_what_it_should():
@@ -100,8 +65,6 @@ def test_the_relative_error_sees_what_it_should():
     assert relative_error(torch.zeros(2), torch.zeros(2)) == 0
     assert relative_error(torch.ones(2), torch.zeros(2)) == inf
     assert not relative_error(torch.tensor([torch.nan, -inf, 4.0]), a) < 1
-    with pytest.raises(ValueError, match="cannot be compared"):
-        relative_error(a[None], a)
 
 
 def test_ledger_keeps_the_largest_error_and_refuses_what_was_never_tested():
@@ -115,8 +78,6 @@ def test_ledger_keeps_the_largest_error_and_refuses_what_was_never_tested():
     table = ledger.table().set_index("identity")
     assert table.loc["a = b", "GPT"] == 0.5
     assert table.loc["c = d", "GPT"] != table.loc["c = d", "GPT"]  # NaN: not tested there
-    with pytest.raises(KeyError, match="never tested: e = f"):
-        ledger.worst("e = f")
 
 
 def test_only_the_shape_of_the_values_disagrees_with_the_notes(anatomy):
@@ -125,5 +86,3 @@ def test_only_the_shape_of_the_values_disagrees_with_the_notes(anatomy):
     sizes = anatomy.sizes
     assert table.loc["W_{out}^l", anatomy.name] == f"{sizes['F']} x {sizes['D']}"
     assert (table.loc["beta", anatomy.name] == "-") == (not anatomy.ln_final.centred)
-    with pytest.raises(ValueError, match="are folded"):  # no gain is left to list
-        glossary([fold_norms(anatomy)])

@@ -13,57 +13,50 @@ from papers.circuits import (
     centre_writers,
     change_basis,
     commuting_basis,
-    fold,
     fold_norms,
     on_sphere,
     radius,
+    relative_error,
     run,
-    scale,
 )
 from papers.circuits.anatomy import attend
 
 
-def test_folded_norms_keep_the_logits_also_in_another_basis(anatomy, tokens, error):
+def test_folded_norms_keep_the_logits_also_in_another_basis(anatomy, tokens):
     folded = run(fold_norms(anatomy), tokens)
     whole = run(anatomy, tokens)
-    assert error(folded.logits, whole.logits) < 1e-10
+    assert relative_error(folded.logits, whole.logits) < 1e-10
     for layer, expected in zip(folded.layers, whole.layers, strict=True):
-        assert error(layer.pattern, expected.pattern) < 1e-10
-        assert error(layer.resid_post, expected.resid_post) < 1e-10
+        assert relative_error(layer.pattern, expected.pattern) < 1e-10
+        assert relative_error(layer.resid_post, expected.resid_post) < 1e-10
     M = commuting_basis(*anatomy.blocks[0].W_Q.shape[::2], torch.Generator().manual_seed(1))
     once = fold_norms(anatomy)
     turned = replace(once, blocks=tuple(change_basis(block, M) for block in once.blocks))
-    assert error(run(turned, tokens).logits, whole.logits) < 1e-10
-    with pytest.raises(ValueError, match="folded already"):
-        fold_norms(once)
+    assert relative_error(run(turned, tokens).logits, whole.logits) < 1e-10
 
 
-def test_centred_writers_make_a_layer_norm_model_an_rms_norm_model(anatomy, tokens, error):
+def test_centred_writers_make_a_layer_norm_model_an_rms_norm_model(anatomy, tokens):
     if not anatomy.ln_final.centred:
-        with pytest.raises(ValueError, match="RMSNorm, which reads the mean"):
-            centre_writers(anatomy)
-        return
+        pytest.skip("RMSNorm reads the mean")
     centred = centre_writers(anatomy)
     found = run(centred, tokens)
     assert not centred.blocks[0].ln1.centred
     assert found.resid_final.mean(-1).abs().max() < 1e-10
-    assert error(found.logits, run(anatomy, tokens).logits) < 1e-10
-    assert error(run(fold_norms(centred), tokens).logits, found.logits) < 1e-10
+    assert relative_error(found.logits, run(anatomy, tokens).logits) < 1e-10
+    assert relative_error(run(fold_norms(centred), tokens).logits, found.logits) < 1e-10
 
 
-def test_scores_survive_a_change_of_basis_that_commutes_with_the_rotations(anatomy, tokens, error):
+def test_scores_change_in_a_basis_that_does_not_commute_with_the_rotations(anatomy, tokens):
     block = anatomy.blocks[0]
     H, _, K = block.W_Q.shape
     attn_in = run(anatomy, tokens).layers[0].attn_in
     generator = torch.Generator().manual_seed(0)
     expected = attend(block, attn_in, anatomy.rotary_base)["scores"]
-    turned = change_basis(block, commuting_basis(H, K, generator))
-    assert error(attend(turned, attn_in, anatomy.rotary_base)["scores"], expected) < 1e-10
     M = torch.randn(H, K, K, generator=generator, dtype=torch.float64)
     broken = attend(change_basis(block, M), attn_in, anatomy.rotary_base)["scores"]
-    assert error(broken, expected) > 1e-3  # a basis that does not commute changes them
+    assert relative_error(broken, expected) > 1e-3  # a basis that does not commute changes them
     # Without positions any basis does: at offset zero query and key are turned alike.
-    assert error(broken.diagonal(0, -2, -1), expected.diagonal(0, -2, -1)) < 1e-10
+    assert relative_error(broken.diagonal(0, -2, -1), expected.diagonal(0, -2, -1)) < 1e-10
 
 
 EPS = 1e-5
@@ -97,21 +90,3 @@ def test_projection_sphere_and_affine_map_are_the_norm(seed, d, spread, centred)
     assert (radius(z, EPS, centred) < d**0.5).all()
     if centred:
         assert point.sum(-1).abs().max() < 1e-9
-
-
-def test_the_radius_by_hand():
-    z = torch.tensor([[1.0, -1.0, 0.0, 0.0]], dtype=torch.float64)  # sigma^2 = 1/2
-    assert float(radius(z, eps=0.5, centred=True)) == pytest.approx(2 * 0.5**0.5)
-    assert float(radius(z, eps=0.0, centred=True)) == pytest.approx(2.0)
-
-
-@pytest.mark.parametrize("centred", [True, False])
-def test_folding_leaves_a_division(centred):
-    z, norm = draw(5, 8, centred=centred)
-    generator = torch.Generator().manual_seed(6)
-    W = torch.randn(3, 8, 5, generator=generator, dtype=torch.float64)  # three heads, not square
-    b = torch.randn(3, 5, generator=generator, dtype=torch.float64)
-    folded, shift = fold(norm, W, b)
-    found = torch.einsum("td,hdk->thk", z / scale(z, EPS, centred), folded) + shift
-    expected = torch.einsum("td,hdk->thk", reference(z, norm), W) + b
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)

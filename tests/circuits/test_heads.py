@@ -20,17 +20,17 @@ from papers.circuits import (
 )
 
 
-def test_scores_come_from_the_offset_circuits_alone(anatomy, tokens, error):
+def test_scores_come_from_the_offset_circuits_alone(anatomy, tokens):
     layer = run(anatomy, tokens).layers[-1]
     found = scores_by_offset(anatomy.blocks[-1], layer.attn_in, anatomy.rotary_base)
-    assert error(found, layer.scores) < 1e-10
+    assert relative_error(found, layer.scores) < 1e-10
 
 
-def test_writes_come_from_the_ov_circuits_and_sum_to_the_attention(anatomy, tokens, error):
+def test_writes_come_from_the_ov_circuits_and_sum_to_the_attention(anatomy, tokens):
     for block, layer in zip(anatomy.blocks, run(anatomy, tokens).layers, strict=True):
         found = writes_by_ov(block, layer.attn_in, layer.pattern)
-        assert error(found, layer.head_out) < 1e-10
-        assert error(layer.resid_pre + found.sum(2), layer.resid_mid) < 1e-10
+        assert relative_error(found, layer.head_out) < 1e-10
+        assert relative_error(layer.resid_pre + found.sum(2), layer.resid_mid) < 1e-10
 
 
 def test_spectra_of_the_small_product_are_those_of_the_large(anatomy):
@@ -47,15 +47,10 @@ def test_spectra_of_the_small_product_are_those_of_the_large(anatomy):
     assert -1 <= circuit.copying() <= 1
 
 
-def test_copying_is_one_for_a_copier_and_bad_factors_are_refused():
+def test_copying_is_one_for_a_copier():
     A = torch.randn(9, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     assert FactoredMatrix(A, A.T).copying() == pytest.approx(1)
     assert FactoredMatrix(A, -A.T).copying() == pytest.approx(-1)
-    W = torch.zeros(6, 2)
-    with pytest.raises(ValueError, match="is a transpose missing"):
-        FactoredMatrix(W, W)
-    with pytest.raises(ValueError, match="no eigenvalues"):
-        FactoredMatrix(W, torch.zeros(2, 5)).eigenvalues()
 
 
 def test_rotations_compose_by_their_offsets():
@@ -67,13 +62,13 @@ def test_rotations_compose_by_their_offsets():
     torch.testing.assert_close(one, torch.tensor([[c, s], [-s, c]], dtype=torch.float64))
 
 
-def test_the_offset_profile_is_the_mean_over_all_pairs(anatomy, tokens, error):
+def test_the_offset_profile_is_the_mean_over_all_pairs(anatomy, tokens):
     attn_in = run(anatomy, tokens).layers[0].attn_in
     found = offset_profile(anatomy.blocks[0], attn_in, torch.tensor([0, 2]), anatomy.rotary_base)
     states = attn_in.flatten(0, 1)
     W_QK = qk_circuit(anatomy.blocks[0], 1, 2, anatomy.rotary_base).full()
     pairs = states @ W_QK @ states.T / math.sqrt(anatomy.sizes["K"])
-    assert error(found[1, 1][None], pairs.mean()[None]) < 1e-9
+    assert relative_error(found[1, 1][None], pairs.mean()[None]) < 1e-9
 
 
 def test_both_printed_lines_are_one_causal_softmax(model):

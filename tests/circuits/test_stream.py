@@ -10,6 +10,7 @@ from papers.circuits import (
     logit_lens,
     logit_shares,
     p_of_draws,
+    relative_error,
     run,
     shares_above_average,
     token_log_probabilities,
@@ -17,27 +18,25 @@ from papers.circuits import (
 )
 
 
-def test_writers_sum_to_the_final_state_and_their_shares_to_every_logit(anatomy, tokens, error):
+def test_writers_sum_to_the_final_state_and_their_shares_to_every_logit(anatomy, tokens):
     internals, folded = run(anatomy, tokens), fold_norms(anatomy)
     found, L, H = writers(internals), anatomy.sizes["L"], anatomy.sizes["H"]
     assert len(found.names) == len(set(found.names)) == len(found.writes) == 1 + L * (H + 1)
-    assert error(found.writes.sum(0), internals.resid_final) < 1e-10
-    assert error(logit_shares(folded, internals).sum(0), internals.logits) < 1e-10
+    assert relative_error(found.writes.sum(0), internals.resid_final) < 1e-10
+    assert relative_error(logit_shares(folded, internals).sum(0), internals.logits) < 1e-10
     targets = internals.logits.argmax(-1)
     for_targets = logit_shares(folded, internals, targets)
-    assert error(for_targets.sum(0), internals.logits.amax(-1)) < 1e-10
+    assert relative_error(for_targets.sum(0), internals.logits.amax(-1)) < 1e-10
     above = shares_above_average(folded, internals, targets).sum(0)
-    assert error(above, internals.logits.amax(-1) - internals.logits.mean(-1)) < 1e-10
-    with pytest.raises(ValueError, match="use fold_norms first"):
-        logit_shares(anatomy, run(anatomy, tokens))
+    assert relative_error(above, internals.logits.amax(-1) - internals.logits.mean(-1)) < 1e-10
 
 
-def test_the_lens_ends_with_the_model_and_its_table_sums_it_up(anatomy, tokens, error):
+def test_the_lens_ends_with_the_model_and_its_table_sums_it_up(anatomy, tokens):
     table, internals = lens_by_depth(anatomy, tokens), run(anatomy, tokens[:, :-1])
     lens, following = logit_lens(anatomy, internals), tokens[:, 1:].flatten()
     first = anatomy.ln_final(anatomy.W_E[tokens[:, :-1]]) @ anatomy.W_U.T
-    assert error(lens[0], first) < 1e-10
-    assert error(lens[-1], internals.logits) < 1e-10
+    assert relative_error(lens[0], first) < 1e-10
+    assert relative_error(lens[-1], internals.logits) < 1e-10
     lens = lens.flatten(1, 2)
     for depth, logits in enumerate(lens):
         row = table.loc[depth]
@@ -49,15 +48,6 @@ def test_the_lens_ends_with_the_model_and_its_table_sums_it_up(anatomy, tokens, 
         assert row["rank"] == float(ranks.double().median())
         assert row["agrees"] == float((order[:, 0] == lens[-1].argmax(-1)).double().mean())
     assert table["agrees"].iloc[-1] == 1
-
-
-def test_one_pass_and_one_pass_per_prefix_agree(anatomy, tokens, error):
-    """So a token that comes later changes nothing."""
-    at_once = token_log_probabilities(run(anatomy, tokens).logits, tokens)
-    for length in range(1, tokens.shape[1]):
-        p = run(anatomy, tokens[:, :length]).logits[:, -1].log_softmax(-1)
-        alone = p.gather(-1, tokens[:, length : length + 1])[:, 0]
-        assert error(alone, at_once[:, length - 1]) < 1e-10
 
 
 def test_the_margin_is_the_distance_at_which_the_decision_changes(anatomy, tokens):
@@ -75,19 +65,26 @@ def test_the_margin_is_the_distance_at_which_the_decision_changes(anatomy, token
     assert ((moved @ anatomy.W_U.T).argmax(-1) == found.winner).all()
 
 
-def test_the_nearest_boundary_need_not_be_the_runner_ups():
-    W = torch.tensor([[1.0, 0.0], [0.9, 0.0], [0.0, 2.0]], dtype=torch.float64)
-    found = decisions(torch.tensor([[1.0, 0.4]], dtype=torch.float64), W)
-    # Gaps 0.1 and 0.2; the rivals' normals are 0.1 and sqrt(5) long, so the third token is nearer.
-    assert (int(found.winner), int(found.runner_up), int(found.rival)) == (0, 1, 2)
-    assert float(found.margin) == pytest.approx(0.2 / 5**0.5)
+@pytest.mark.parametrize(
+    ("state", "W_U", "b_U", "found"),
+    [
+        # Gaps 0.1 and 0.2; the rivals' normals are 0.1 and sqrt(5) long: the runner-up is not near.
+        ([1.0, 0.4], [[1.0, 0.0], [0.9, 0.0], [0.0, 2.0]], None, (0, 1, 2, 0.2 / 5**0.5)),
+        # A bias moves the boundary, and a row equal to the winner's makes none.
+        ([1.0], [[1.0], [1.0], [-1.0]], [0.5, 0.0, 0.5], (0, 1, 2, 1.0)),
+    ],
+)
+def test_the_nearest_boundary_by_hand(state, W_U, b_U, found):
+    bias = None if b_U is None else torch.tensor(b_U).double()
+    told = decisions(torch.tensor([state]).double(), torch.tensor(W_U).double(), bias)
+    by_hand = (told.winner, told.runner_up, told.rival, told.margin)
+    assert tuple(map(float, by_hand)) == pytest.approx(found)
 
 
-def test_a_bias_moves_the_boundary_and_an_equal_row_makes_no_boundary():
-    W = torch.tensor([[1.0], [1.0], [-1.0]])
-    found = decisions(torch.tensor([[1.0]]), W, torch.tensor([0.5, 0.0, 0.5]))
-    assert float(found.margin) == pytest.approx(1)
-    assert int(found.rival) == 2
+def test_log_probabilities_are_those_of_the_tokens_that_follow():
+    p = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [1.0, 0.0, 0.0]]])
+    found = token_log_probabilities(p.log() + 3, torch.tensor([[2, 0, 1]]))
+    torch.testing.assert_close(found, torch.tensor([[0.5, 0.2]]).log())
 
 
 def test_draws_from_the_softmax_pass_and_others_do_not():

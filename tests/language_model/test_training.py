@@ -1,7 +1,6 @@
 import os
 from dataclasses import replace
 from itertools import pairwise
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,12 +15,10 @@ from papers.language_model import (
     configuration_hash,
     draw_batch,
     learning_rate,
-    save_model,
     train,
     window_losses,
     windows,
 )
-from softgeom import writing
 
 Corpus = tuple[np.ndarray, np.ndarray]
 
@@ -117,7 +114,7 @@ def test_killed_half_way_and_resumed_gives_the_same_losses(tiny, corpus, quick, 
     assert os.listdir(tmp_path / "deep") == ["run.checkpoint"], "nothing is half-written"
 
 
-@pytest.mark.parametrize("harm", ["cut", "empty", "text", "pickle of a list"])
+@pytest.mark.parametrize("harm", ["cut", "pickle of a list"])
 def test_a_damaged_checkpoint_is_set_aside_and_the_run_starts_again(
     tiny, corpus, quick, tmp_path, caplog, harm
 ):
@@ -127,8 +124,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_starts_again(
     if harm == "pickle of a list":
         torch.save([1, 2], checkpoint)
     else:
-        half = checkpoint.read_bytes()[: checkpoint.stat().st_size // 2]
-        checkpoint.write_bytes({"cut": half, "empty": b"", "text": b"hello"}[harm])
+        checkpoint.write_bytes(checkpoint.read_bytes()[: checkpoint.stat().st_size // 2])
     damaged = checkpoint.read_bytes()
     again = run(tiny, corpus, quick, checkpoint=checkpoint)
     assert again.resumed_at == 0
@@ -137,29 +133,6 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_starts_again(
     assert "set aside as run.checkpoint.damaged" in caplog.text
     assert (tmp_path / "run.checkpoint.damaged").read_bytes() == damaged
     assert run(tiny, corpus, quick, checkpoint=checkpoint).resumed_at == 12
-
-
-def test_a_checkpoint_on_a_full_disk_names_it_and_the_last_one_stays(
-    tiny, corpus, quick, tmp_path, monkeypatch
-):
-    checkpoint, full = tmp_path / "run.checkpoint", OSError(28, "No space left on device")
-    # the disk is full from the second file on
-    monkeypatch.setattr(writing.os, "fsync", Mock(side_effect=[None, full]))
-    with pytest.raises(OSError, match="No space left on device") as caught:
-        run(tiny, corpus, quick, checkpoint=checkpoint)
-    assert caught.value.filename == str(checkpoint)
-    assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
-    monkeypatch.undo()
-    assert run(tiny, corpus, quick, checkpoint=checkpoint).resumed_at == 4
-
-
-def test_a_model_on_a_full_disk_names_the_file(tiny, tmp_path, monkeypatch):
-    full = OSError(28, "No space left on device")
-    monkeypatch.setattr(writing.os, "fsync", Mock(side_effect=full))
-    with pytest.raises(OSError, match="No space left on device") as caught:
-        save_model(tmp_path / "model", GPT(tiny))
-    assert caught.value.filename == str(tmp_path / "model" / "model.safetensors")
-    assert not list((tmp_path / "model").iterdir())
 
 
 @pytest.mark.parametrize("broken", ["loss", "gradient"])

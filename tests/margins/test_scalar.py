@@ -38,10 +38,11 @@ def test_mass_is_the_integral_of_the_density(past, c, s):
     assert scalar.oriented_mass(past, c, s) == pytest.approx(1.0, abs=1e-14)
 
 
-def test_masses_of_the_source_notes():
-    assert scalar.mass(PAST, -2.0, 1.0) == 1.0
-    assert scalar.mass(PAST, 2.0, 1.0) == pytest.approx(1.42, abs=5e-3)
-    assert scalar.mass(np.array([-2.0, 2.0, 0.3]), 1.0, 1.0) == pytest.approx(2.10, abs=5e-3)
+@pytest.mark.parametrize(
+    ("past", "c", "mass"), [(PAST, -2.0, 1.0), (PAST, 2.0, 1.42), ((-2.0, 2.0, 0.3), 1.0, 2.10)]
+)
+def test_masses_of_the_source_notes(past, c, mass):
+    assert scalar.mass(np.array(past), c, 1.0) == pytest.approx(mass, abs=5e-3)
 
 
 def test_mass_is_the_mean_number_of_preimages():

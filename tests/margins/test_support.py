@@ -25,57 +25,52 @@ scores = hnp.arrays(
 
 
 @settings(max_examples=80)
-@given(beta=scores, reading=st.sampled_from(READINGS))
-def test_shares_are_a_distribution_or_undefined(beta, reading):
+@given(beta=scores, reading=st.sampled_from(READINGS), k=st.integers(1, 15))
+def test_shares_are_a_distribution_or_undefined_and_concentration_has_its_bounds(beta, reading, k):
     shares = barrier_shares(beta, reading)
     defined = np.isfinite(shares).all(-1)
     beta = np.where(np.abs(beta) < ROUNDING, 0.0, beta)
     pressed = {"positive": beta > 0, "absolute": beta != 0, "softmax": np.isfinite(beta)}[reading]
     assert np.array_equal(defined, pressed.any(-1))
-    assert np.allclose(shares[defined].sum(-1), 1)
-    assert (shares[defined] >= 0).all()
-
-
-@settings(max_examples=80)
-@given(beta=scores, k=st.integers(1, 15))
-def test_concentration_stays_within_its_bounds(beta, k):
-    shares = barrier_shares(beta, "softmax")
-    T = shares.shape[-1]
+    T, shares = shares.shape[-1], shares[defined]
+    assert np.allclose(shares.sum(-1), 1)
+    assert (shares >= 0).all()
     size, top = effective_support_size(shares), top_share(shares, k)
-    assert (size >= 1 - 1e-9).all()
-    assert (size <= T + 1e-9).all()
+    rising = cumulative_shares(shares)
+    assert ((size >= 1 - 1e-9) & (size <= T + 1e-9)).all()
     assert (top >= min(k, T) / T - 1e-9).all()  # the k largest hold at least their even part
-    assert (np.diff(cumulative_shares(shares)) >= -1e-12).all()
-    assert np.allclose(cumulative_shares(shares)[..., -1], 1)
+    assert (np.diff(rising) >= -1e-12).all()
+    assert np.allclose(rising[..., -1], 1)
 
 
-def test_exact_distributions_and_readings_by_hand():
-    equal = np.full(8, 1 / 8)
-    assert effective_support_size(equal) == pytest.approx(8)
-    assert top_share(equal, 5) == pytest.approx(5 / 8)
-    alone = np.eye(8)[3]
-    assert effective_support_size(alone) == pytest.approx(1)
-    assert top_share(alone, 1) == pytest.approx(1)
-    uneven = np.array([0.5, 0.25, 0.125, 0.125])
-    assert effective_support_size(uneven) == pytest.approx(2**1.75)
-    assert cumulative_shares(uneven[::-1]) == pytest.approx([0.5, 0.75, 0.875, 1])
-    beta = np.log([2.0, 1.0, 0.5])
-    assert barrier_shares(beta, "positive") == pytest.approx([1, 0, 0])
-    assert barrier_shares(beta, "softmax") == pytest.approx(np.array([4, 2, 1]) / 7)
-    assert barrier_shares(beta, "absolute") == pytest.approx([0.5, 0, 0.5])
+@pytest.mark.parametrize(
+    ("shares", "k", "top", "size"),
+    [
+        (np.full(8, 1 / 8), 5, 5 / 8, 8),
+        (np.eye(8)[3], 1, 1, 1),
+        (np.array([0.125, 0.5, 0.125, 0.25]), 2, 0.75, 2**1.75),
+        (np.array([np.nan, np.nan]), 1, np.nan, np.nan),  # no pressure is a result
+    ],
+)
+def test_concentration_by_hand(shares, k, top, size):
+    assert top_share(shares, k) == pytest.approx(top, nan_ok=True)
+    assert effective_support_size(shares) == pytest.approx(size, nan_ok=True)
 
 
-def test_no_pressure_is_a_result_and_shares_ignore_a_common_shift():
-    beta = np.array([[-1.0, -2.0], [1.0, -2.0]])
-    shares = barrier_shares(beta, "positive")
-    assert np.isnan(shares[0]).all()
-    assert shares[1] == pytest.approx([1, 0])
-    assert effective_support_size(shares) == pytest.approx([np.nan, 1], nan_ok=True)
-    assert np.isnan(top_share(shares)[0])
-    assert np.isnan(barrier_shares([1e-15, -3.0], "positive")).all()
-    assert barrier_shares([1e-15, -3.0], "absolute") == pytest.approx([0, 1])
-    beta = np.array([0.0, -1.0, -2.5])
-    assert barrier_shares(beta + 5000, "softmax") == pytest.approx(barrier_shares(beta, "softmax"))
+@pytest.mark.parametrize(
+    ("beta", "reading", "shares"),
+    [
+        (np.log([2.0, 1.0, 0.5]), "positive", [1, 0, 0]),
+        (np.log([2.0, 1.0, 0.5]), "softmax", np.array([4, 2, 1]) / 7),
+        (5000 + np.log([2.0, 1.0, 0.5]), "softmax", np.array([4, 2, 1]) / 7),
+        (np.log([2.0, 1.0, 0.5]), "absolute", [0.5, 0, 0.5]),
+        ([[-1.0, -2.0], [1.0, -2.0]], "positive", [[np.nan, np.nan], [1, 0]]),
+        ([1e-15, -3.0], "positive", [np.nan, np.nan]),  # rounding is no pressure
+        ([1e-15, -3.0], "absolute", [0, 1]),
+    ],
+)
+def test_readings_by_hand(beta, reading, shares):
+    assert barrier_shares(beta, reading) == pytest.approx(np.array(shares), nan_ok=True)
 
 
 def test_support_tokens_are_the_largest_scores_earlier_first():
@@ -95,14 +90,10 @@ def test_rank_correlation_against_scipy():
     assert np.isnan(found[4])
 
 
-def test_the_interval_of_a_known_sample():
-    found = median_interval(np.arange(1001))
-    assert found == pytest.approx((500, 25, 975))
+def test_intervals_of_known_samples_and_their_overlaps():
+    assert median_interval(np.arange(1001)) == pytest.approx((500, 25, 975))
     assert median_interval([1.0, np.nan, 3.0]).median == 2
     assert np.isnan(median_interval([np.nan])).all()
-
-
-def test_intervals_overlap_when_they_share_a_point():
     other = Interval(3, 2, 4)
     for high, shared in ((1.9, False), (2, True), (9, True)):
         interval = Interval(1, 0, high)

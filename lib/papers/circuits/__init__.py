@@ -32,7 +32,6 @@ with naming_the_extra():
     from papers.circuits.heads import weights_as_printed as weights_as_printed
     from papers.circuits.heads import writes_by_ov as writes_by_ov
     from papers.circuits.layernorm import Normalisation as Normalisation
-    from papers.circuits.layernorm import centring as centring
     from papers.circuits.layernorm import fold as fold
     from papers.circuits.layernorm import on_sphere as on_sphere
     from papers.circuits.layernorm import radius as radius

@@ -2,9 +2,9 @@
 pass through them.
 
 The identities of this chapter rewrite weights (fold a norm, turn a head's basis, centre a writer),
-and the rewritten weights must run. So a model becomes an `Anatomy`, whatever its family, and `run`
-is the second route beside the model's own forward pass. With rows as states, D = d_model, H heads,
-K = d_head, F = d_mlp, V = d_vocab, one block is (002, "Attention Block" and "Feedforward Network
+and the rewritten weights must run. So a model of any family becomes an `Anatomy`, and `run` is the
+second route beside the model's own forward pass. With rows as states, D = d_model, H heads, K =
+d_head, F = d_mlp, V = d_vocab, one block is (002, "Attention Block" and "Feedforward Network
 Block", with the norms that the block equations there leave out)
 
     x_mid = x + sum_h softmax(q_h k_h^T / sqrt(K)) v_h W_O_h + b_O,
@@ -15,11 +15,7 @@ Block", with the norms that the block equations there leave out)
 with y = N2(x_mid), and the logits are N_final(x) W_U^T + b_U. Biases that a model lacks are zero;
 folding fills them. Key and value heads that query heads share are repeated, so that head h always
 has its own W_K and W_V. Positions are turned into queries and keys (rotary), or learned vectors are
-added to the embedding; an anatomy has one or the other.
-
-Memory: `run` keeps every intermediate value, which for B sequences of T positions is about L (H (2
-T + 4 K + D) + 8 D + 2 F) B T numbers; `walk` hands the same records out one block at a time and
-holds one of them.
+added to the embedding. `run` keeps every intermediate value; `walk` holds one block's at a time.
 """
 
 from __future__ import annotations
@@ -115,9 +111,8 @@ class Anatomy:
             )
         if tokens.min() < 0 or tokens.max() >= len(self.W_E):
             raise ValueError(
-                f"tokens from {int(tokens.min())} to {int(tokens.max())} reach outside the "
-                "vocabulary "
-                f"0..{len(self.W_E) - 1}: encode the text with this model's own tokenizer."
+                f"tokens from {int(tokens.min())} to {int(tokens.max())} are outside the "
+                f"vocabulary 0..{len(self.W_E) - 1}: use this model's own tokenizer."
             )
 
     def check_folded(self) -> None:
@@ -137,8 +132,7 @@ class Anatomy:
 
 def run(anatomy: Anatomy, tokens: Tensor) -> Internals:
     """Every intermediate value of a pass over tokens (B, T), in the records that the models
-    themselves return. ValueError if the sequence is longer than the context or a token lies outside
-    the vocabulary.
+    themselves return. ValueError if the tokens do not fit context and vocabulary.
     """
     layers = tuple(walk(anatomy, tokens))
     x = layers[-1].resid_post
@@ -148,26 +142,15 @@ def run(anatomy: Anatomy, tokens: Tensor) -> Internals:
 
 
 def walk(anatomy: Anatomy, tokens: Tensor) -> Iterator[LayerInternals]:
-    """The records of one block after the other; a caller that drops each before the next keeps one
-    in memory. ValueError: As `run`, before the first block.
-    """
+    """The records of one block after the other; errors as of `run`."""
     anatomy.check_tokens(tokens)
     x = anatomy.embed(tokens)
     for block in anatomy.blocks:
-        layer = run_block(block, x, anatomy.rotary_base)
+        attention = partial(attend, block, rotary_base=anatomy.rotary_base)
+        ln1, ln2 = partial(normalise, block.ln1), partial(normalise, block.ln2)
+        layer = explain_block(x, ln1, attention, ln2, block.feed_forward)
         x = layer.resid_post
         yield layer
-
-
-def run_block(block: BlockAnatomy, x: Tensor, rotary_base: float | None) -> LayerInternals:
-    """One pre-norm block on states (B, T, D)."""
-    return explain_block(
-        x,
-        partial(normalise, block.ln1),
-        partial(attend, block, rotary_base=rotary_base),
-        partial(normalise, block.ln2),
-        block.feed_forward,
-    )
 
 
 def attend(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | None) -> dict[str, Tensor]:
@@ -205,14 +188,12 @@ def normalise(norm: Normalisation | Division, x: Tensor) -> tuple[Tensor, Tensor
 
 
 def relative_error(found: Tensor, expected: Tensor) -> float:
-    """Largest difference over the largest entry, max |found - expected| / max |expected|; equal
-    infinities agree. ValueError if the shapes differ: broadcasting would compare what does not
-    belong together.
+    """max |found - expected| / max |expected|; equal infinities agree. ValueError if the shapes
+    differ: broadcasting would compare what does not belong together.
     """
     if found.shape != expected.shape:
         raise ValueError(
-            f"shapes {tuple(found.shape)} and {tuple(expected.shape)} cannot be compared "
-            "entry by entry."
+            f"shapes {tuple(found.shape)} and {tuple(expected.shape)} cannot be compared."
         )
     finite = torch.isfinite(expected)
     if not torch.equal(torch.where(finite, 0.0, expected), torch.where(finite, 0.0, found)):
@@ -223,9 +204,7 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
 
 
 class Ledger:
-    """Identities, tried on many tensors of several models: by identity and model the largest error
-    max |found - expected| / max |expected|.
-    """
+    """Identities, tried on many tensors of several models: the largest relative error of each."""
 
     def __init__(self) -> None:
         self._errors: dict[tuple[str, str], float] = {}
@@ -238,30 +217,19 @@ class Ledger:
         return error
 
     def worst(self, *identities: str) -> float:
-        """The largest error of these identities over all models; of everything when none is named.
-        KeyError if an identity was never noted: a claim must not rest on a test that did not run.
+        """The largest error of these identities, or of all, over all models. KeyError if one was
+        never noted: a claim must not rest on a test that did not run.
         """
         known = {identity for identity, _ in self._errors}
         if missing := [identity for identity in identities if identity not in known]:
-            raise KeyError(
-                f"never tested: {', '.join(missing)}; tested were "
-                f"{', '.join(sorted(known)) or 'none'}"
-            )
-        return max(
-            error
-            for (identity, _), error in self._errors.items()
-            if not identities or identity in identities
-        )
+            tested = ", ".join(sorted(known)) or "none"
+            raise KeyError(f"never tested: {', '.join(missing)}; tested were {tested}")
+        asked = identities or known
+        return max(error for (identity, _), error in self._errors.items() if identity in asked)
 
     def table(self) -> pd.DataFrame:
         """One row per identity, one column per model; empty where one does not apply."""
-        rows = [
-            {"identity": i, "model": m, "max relative error": error}
-            for (i, m), error in self._errors.items()
-        ]
-        return (
-            pd.DataFrame(rows)
-            .pivot(index="identity", columns="model", values="max relative error")
-            .rename_axis(columns=None)
-            .reset_index()
-        )
+        rows = [(identity, model, error) for (identity, model), error in self._errors.items()]
+        table = pd.DataFrame(rows, columns=["identity", "model", "error"])
+        table = table.pivot(index="identity", columns="model", values="error")
+        return table.rename_axis(columns=None).reset_index()

@@ -47,13 +47,9 @@ def repeated_tokens(
 
 
 def head_scores(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
-    """Previous-token, duplicate and induction scores of every head on `repeated_tokens` (B, T),
-    whose last 2 `length` are a text and its repetition; one block's records are in memory at a
-    time.
-
-    Columns: layer, head, previous, duplicate, induction, first (weight on the first position, where
-    many heads rest), and even: what a head that spreads its attention evenly would score for
-    induction.
+    """Scores of every head on `repeated_tokens` (B, T), whose last 2 `length` are a text and its
+    repetition: layer, head, previous, duplicate, induction, first (weight on the first position,
+    where many heads rest), and even: the induction score of attention spread evenly.
     """
     T = tokens.shape[1]
     text, again = tokens[:, -2 * length : T - length], tokens[:, -length:]
@@ -82,11 +78,8 @@ def head_scores(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
 
 
 def copying_scores(folded: Anatomy) -> Tensor:
-    """Sum of eigenvalues of W_E W_OV W_U^T over the sum of their moduli, for every head: (L, H) in
-    [-1, 1].
-
-    Those that may differ from zero are the eigenvalues of W_O (W_U^T W_E) W_V, (K, K), so that the
-    vocabulary is summed over once. `folded` comes from `fold_norms`.
+    """Sum of eigenvalues of W_E W_OV W_U^T over the sum of their moduli, for every head of a folded
+    anatomy: (L, H) in [-1, 1], from the (K, K) matrices W_O (W_U^T W_E) W_V.
     """
     folded.check_folded()
     G = folded.W_U.T @ folded.W_E  # (D, D)

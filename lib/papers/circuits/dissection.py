@@ -11,7 +11,6 @@ is named:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -34,14 +33,11 @@ def dissect(
     model: Any, name: str = "", dtype: torch.dtype = torch.float64, *, check: bool = True
 ) -> Anatomy:
     """Take a decoder apart, in float64 by default so that identities can be exact (float32 takes
-    half the memory), and try the identities: three short passes and, meanwhile, a second copy of
-    the weights.
+    half the memory), and try the identities.
 
     The model is a GPT or Llama of `papers.language_model`, or a GPT-2, Llama, Qwen2 or Gemma (1)
-    of Transformers. Ours are read by the names of their parameters: a norm without ``b`` is an
-    RMSNorm, an MLP with ``W_gate`` is gated, and fewer key heads than query heads are shared.
-    Transformers' are read from configuration and state dict, see `dissect_weights`. ValueError when
-    the architecture is not covered, or with the name of the first identity that fails.
+    of Transformers, see `dissect_weights`. ValueError when the architecture is not covered, or with
+    the name of the first identity that fails.
     """
     if dtype not in _EXACT:
         raise ValueError(
@@ -98,11 +94,8 @@ def check_identities(anatomy: Anatomy, model: Any = None) -> dict[str, float]:
     return errors
 
 
-def _logits(model: nn.Module | Callable[[Tensor], Any], tokens: Tensor) -> Tensor:
+def _logits(model: nn.Module, tokens: Tensor) -> Tensor:
     """The model's own, without dropout."""
-    if not isinstance(model, nn.Module):
-        out = model(tokens)
-        return getattr(out, "logits", out).cpu()
     trains = model.training
     try:
         out = model.eval()(tokens.to(next(model.parameters()).device))
@@ -122,7 +115,7 @@ def _tensors(anatomy: Anatomy) -> list[tuple[str, Tensor]]:
 
 
 def _dissect_own(model: Any, name: str, dtype: torch.dtype) -> Anatomy:
-    group = model.blocks[0].attn.W_Q.shape[0] // model.blocks[0].attn.W_K.shape[0]
+    group = len(model.blocks[0].attn.W_Q) // len(model.blocks[0].attn.W_K)
     W_E = _copy(model.W_E, dtype)
     tied = model.W_U is model.W_E
     return Anatomy(
@@ -131,7 +124,7 @@ def _dissect_own(model: Any, name: str, dtype: torch.dtype) -> Anatomy:
         blocks=tuple(_dissect_block(block, group, dtype) for block in model.blocks),
         ln_final=_dissect_norm(model.ln_final, dtype),
         W_U=W_E if tied else _copy(model.W_U, dtype),
-        b_U=torch.zeros(model.W_U.shape[0], dtype=dtype),
+        b_U=W_E.new_zeros(len(W_E)),
         rotary_base=model.config.rotary_base,
         n_ctx=model.config.n_ctx,
         group=group,
@@ -140,37 +133,36 @@ def _dissect_own(model: Any, name: str, dtype: torch.dtype) -> Anatomy:
 
 
 def _dissect_norm(norm: Any, dtype: torch.dtype) -> Normalisation:
-    gamma = _copy(norm.w, dtype)
-    centred = hasattr(norm, "b")
+    gamma, centred = _copy(norm.w, dtype), hasattr(norm, "b")
     beta = _copy(norm.b, dtype) if centred else torch.zeros_like(gamma)
     return Normalisation(gamma, beta, float(norm.eps), centred)
 
 
 def _dissect_block(block: Any, group: int, dtype: torch.dtype) -> BlockAnatomy:
-    H, _, K = block.attn.W_Q.shape
-    F_, D = block.mlp.W_out.shape
+    H, D, K = block.attn.W_Q.shape
+    F_ = len(block.mlp.W_out)
     gated = hasattr(block.mlp, "W_gate")
-    biased = hasattr(block.mlp, "b_in")
+
+    def of_network(name: str, *shape: int) -> Tensor:
+        """A tensor of the network, or zeros where it has none."""
+        tensor = getattr(block.mlp, name, None)
+        return torch.zeros(shape, dtype=dtype) if tensor is None else _copy(tensor, dtype)
+
+    W_K, W_V = (
+        _copy(W, dtype).repeat_interleave(group, 0) for W in (block.attn.W_K, block.attn.W_V)
+    )
     zeros = torch.zeros(H, K, dtype=dtype)
     return BlockAnatomy(
         ln1=_dissect_norm(block.ln1, dtype),
-        W_Q=_copy(block.attn.W_Q, dtype),
-        b_Q=zeros,
-        W_K=_copy(block.attn.W_K, dtype).repeat_interleave(group, 0),
-        b_K=zeros,
-        W_V=_copy(block.attn.W_V, dtype).repeat_interleave(group, 0),
-        b_V=zeros,
-        W_O=_copy(block.attn.W_O, dtype),
-        b_O=torch.zeros(D, dtype=dtype),
+        W_Q=_copy(block.attn.W_Q, dtype), b_Q=zeros, W_K=W_K, b_K=zeros, W_V=W_V, b_V=zeros,
+        W_O=_copy(block.attn.W_O, dtype), b_O=torch.zeros(D, dtype=dtype),
         ln2=_dissect_norm(block.ln2, dtype),
-        W_gate=_copy(block.mlp.W_gate, dtype) if gated else None,
-        b_gate=torch.zeros(F_, dtype=dtype) if gated else None,
-        W_in=_copy(block.mlp.W_in, dtype),
-        b_in=_copy(block.mlp.b_in, dtype) if biased else torch.zeros(F_, dtype=dtype),
-        W_out=_copy(block.mlp.W_out, dtype),
-        b_out=_copy(block.mlp.b_out, dtype) if biased else torch.zeros(D, dtype=dtype),
+        W_gate=of_network("W_gate") if gated else None,
+        b_gate=of_network("b_gate", F_) if gated else None,
+        W_in=of_network("W_in"), b_in=of_network("b_in", F_),
+        W_out=of_network("W_out"), b_out=of_network("b_out", D),
         activation="silu" if gated else "gelu",
-    )
+    )  # fmt: skip
 
 
 def _copy(parameter: Tensor, dtype: torch.dtype) -> Tensor:

@@ -1,8 +1,8 @@
 """Decoders of Transformers taken apart from their configuration and their state dict: GPT-2, Llama,
 Qwen2, Gemma 1.
 
-Nothing of a model runs and Transformers need not be installed: a configuration is a mapping, a
-state dict a mapping of tensors. The four families are one block with other parts:
+Nothing of a model runs and Transformers need not be installed. The four families are one block with
+other parts:
 
     GPT-2     LayerNorm, learned positions, biases everywhere (also b_O), two-matrix network with
               the tanh form of GELU, matrices stored as x W and queries, keys, values side by side
@@ -29,26 +29,6 @@ from torch import Tensor
 from papers.circuits.anatomy import ACTIVATIONS, Anatomy, BlockAnatomy
 from papers.circuits.layernorm import Normalisation
 
-_MISSING = {
-    "gemma2": "norms after each block, soft caps of scores and logits, and sliding windows",
-    "gemma3": "norms of queries and keys, norms after each block, and sliding windows",
-    "gemma3_text": "norms of queries and keys, norms after each block, and sliding windows",
-    "qwen3": "norms of queries and keys",
-    "olmo2": "norms after each block, and of queries and keys",
-    "mistral": "sliding windows",
-    "mixtral": "a mixture of experts",
-    "qwen2_moe": "a mixture of experts",
-    "qwen3_moe": "a mixture of experts",
-    "gpt_oss": "a mixture of experts, sliding windows and attention sinks",
-    "phi": "attention and network in parallel, and partial rotary positions",
-    "gptj": "attention and network in parallel, and partial rotary positions",
-    "gpt_neox": "attention and network in parallel, and partial rotary positions",
-    "falcon": "attention and network in parallel",
-    "bloom": "positions as linear biases of the scores (ALiBi)",
-    "mpt": "positions as linear biases of the scores (ALiBi)",
-    "gpt_neo": "local attention",
-    "mamba": "a state-space layer in place of attention",
-}
 # constants that old files store with the weights
 _BUFFERS = (".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq")
 
@@ -61,17 +41,18 @@ def dissect_weights(
 ) -> Anatomy:
     """The anatomy of a Transformers decoder of one of the four families, told by `model_type`, from
     its configuration and its state dict, whose names may begin with `model.` or `transformer.`; no
-    identity is tried yet. ValueError when the family is another one (what is missing is named), a
-    variant of it is not covered (sliding windows, experts, scaled rotary positions), a tensor is
-    missing or has another shape, or one is left over.
+    identity is tried yet. ValueError when the family or a variant of it is not covered (sliding
+    windows, experts, scaled rotary positions), a tensor is missing or has another shape, or one is
+    left over.
     """
     facts = dict(config if isinstance(config, Mapping) else config.to_dict())
     family = str(facts.get("model_type", "unnamed"))
     if family not in _FAMILIES:
         known = ", ".join(_FAMILIES)
-        missing = _MISSING.get(family)
-        lacking = f"what is missing for it: {missing}" if missing else "its parts are unknown here"
-        raise ValueError(f"a model of type {family!r} is not covered, only {known}; {lacking}.")
+        raise ValueError(
+            f"a model of type {family!r} is not covered, only {known}: their blocks are pre-norm, "
+            "attention then network, and every head sees all of the past."
+        )
     _refuse_variants(facts, family)
     weights = _Weights(state, family, dtype)
     anatomy = _FAMILIES[family](facts, weights, name or family)

@@ -67,17 +67,18 @@ def glossary(anatomies: Sequence[Anatomy]) -> pd.DataFrame:
     rows = []
     for entry in ENTRIES:
         found = [entry.find(anatomy) for anatomy in anatomies]
-        stated = [tuple(anatomy.sizes[s] for s in entry.stated or ()) for anatomy in anatomies]
         shapes = [None if tensor is None else tuple(tensor.shape) for tensor in found]
-        row = {
-            "symbol": entry.symbol,
-            "meaning": entry.meaning,
-            "name here": entry.name,
-            "shape in the notes": " x ".join(entry.stated) if entry.stated else "",
-        }
-        for anatomy, shape in zip(anatomies, shapes, strict=True):
-            row[anatomy.name] = " x ".join(map(str, shape)) if shape else "-"
-        agrees = all(shape in (None, right) for shape, right in zip(shapes, stated, strict=True))
-        row["agrees"] = "" if entry.stated is None else "yes" if agrees else "no"
-        rows.append(row)
+        stated = [tuple(anatomy.sizes[s] for s in entry.stated or ()) for anatomy in anatomies]
+        right = all(s is None or s == asked for s, asked in zip(shapes, stated, strict=True))
+        shown = [" x ".join(map(str, shape)) if shape else "-" for shape in shapes]
+        rows.append(
+            {
+                "symbol": entry.symbol,
+                "meaning": entry.meaning,
+                "name here": entry.name,
+                "shape in the notes": " x ".join(entry.stated or ()),
+                **dict(zip((anatomy.name for anatomy in anatomies), shown, strict=True)),
+                "agrees": "" if entry.stated is None else "yes" if right else "no",
+            }
+        )
     return pd.DataFrame(rows)

@@ -71,10 +71,8 @@ def ov_circuit(block: BlockAnatomy, head: int) -> FactoredMatrix:
 
 
 def token_ov_circuit(anatomy: Anatomy, layer: int, head: int) -> FactoredMatrix:
-    """W_E W_OV W_U^T: how attending to token s moves the logit of token t by this head alone, (V,
-    V) of rank at most K.
-
-    Meant for folded norms (`fold_norms`), up to the divisions; positive eigenvalues mean that a
+    """W_E W_OV W_U^T, (V, V) of rank at most K: how attending to token s moves the logit of token t
+    by this head alone, for folded norms and up to the divisions. Positive eigenvalues mean that a
     head copies tokens (Elhage et al. 2021).
     """
     block = anatomy.blocks[layer]
@@ -99,11 +97,8 @@ def rotation(offset: int, d_head: int, base: float, dtype: torch.dtype = torch.f
 
 
 def scores_by_offset(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | None) -> Tensor:
-    """Attention logits from the circuits alone, l_ij = x_i W_QK(i - j) x_j^T / sqrt(K): (B, T, D)
-    -> (B, H, T, T).
-
-    Second route to the scores: no query or key is formed or turned. -inf above the diagonal; heads
-    without bias.
+    """Attention logits from the circuits alone, l_ij = x_i W_QK(i - j) x_j^T / sqrt(K), of heads
+    without bias: (B, T, D) -> (B, H, T, T), -inf above the diagonal. No query or key is formed.
     """
     H, _, K = block.W_Q.shape
     T = attn_in.shape[1]
@@ -118,11 +113,9 @@ def scores_by_offset(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | 
 
 
 def weights_as_printed(block: BlockAnatomy, attn_in: Tensor) -> tuple[Tensor, Tensor]:
-    """The two lines of the notes' display for attention weights, softmax over positions up to i,
-    without rotary positions: 2 of (B, H, T, T).
-
-    softmax(x_i W_Q (X W_K)^T / sqrt(K)) through queries and keys, and softmax(x_i W_QK X^T /
-    sqrt(K)) through the circuit W_QK = W_Q W_K^T.
+    """The two lines of the notes' display for attention weights, without rotary positions: softmax
+    over positions up to i of x_i W_Q (X W_K)^T / sqrt(K) and of x_i W_QK X^T / sqrt(K), both (B, H,
+    T, T).
     """
     K, T = block.W_Q.shape[-1], attn_in.shape[1]
     queries, keys = (torch.einsum("btd,hdk->bhtk", attn_in, W) for W in (block.W_Q, block.W_K))
@@ -136,11 +129,8 @@ def weights_as_printed(block: BlockAnatomy, attn_in: Tensor) -> tuple[Tensor, Te
 
 
 def writes_by_ov(block: BlockAnatomy, attn_in: Tensor, pattern: Tensor) -> Tensor:
-    """Each head's write from its circuit, sum_j a_ij x_j W_OV: (B, T, D), (B, H, T, T) -> (B, T, H,
-    D).
-
-    Second route to the writes: no value is formed. A value bias b_V adds b_V W_O once, since a
-    pattern's rows sum to one.
+    """Each head's write from its circuit, sum_j a_ij x_j W_OV + b_V W_O (a pattern's rows sum to
+    one): (B, T, D), (B, H, T, T) -> (B, T, H, D). No value is formed.
     """
     W_OV = block.W_V @ block.W_O  # (H, D, D)
     return torch.einsum("bhij,bjd,hde->bihe", pattern, attn_in, W_OV) + torch.einsum(
@@ -152,10 +142,7 @@ def offset_profile(
     block: BlockAnatomy, attn_in: Tensor, offsets: Tensor, rotary_base: float | None
 ) -> Tensor:
     """Mean score over all pairs of queries and keys of a text, if every pair stood at the given
-    offset: (H, offsets).
-
-    Content is averaged out by bilinearity, mean_i x_i W_QK(offset) (mean_j x_j)^T / sqrt(K): what
-    remains is what a head thinks of the distance itself.
+    offset, which by bilinearity is mean_i x_i W_QK(offset) (mean_j x_j)^T / sqrt(K): (H, offsets).
     """
     centre = attn_in.flatten(0, -2).mean(0)  # (D)
     H, _, K = block.W_Q.shape
@@ -166,11 +153,8 @@ def offset_profile(
 
 
 def commuting_basis(heads: int, d_head: int, generator: torch.Generator) -> Tensor:
-    """Random M (H, K, K) that commute with every rotation: a scaled rotation in each pair of
-    coordinates.
-
-    Rotations of different pairs turn by different angles, so what commutes with all of them is one
-    complex number per pair.
+    """Random M (H, K, K) that commute with every rotation: one complex number for each pair of
+    coordinates, since different pairs turn by different angles.
     """
     size = torch.rand(heads, d_head // 2, generator=generator, dtype=torch.float64) + 0.5
     angle = 2 * math.pi * torch.rand(heads, d_head // 2, generator=generator, dtype=torch.float64)

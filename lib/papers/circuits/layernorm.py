@@ -43,7 +43,9 @@ class Normalisation:
 
     def matrix(self, z: Tensor) -> Tensor:
         """L of the affine map z L + beta, for the scale of each state: (..., d) -> (..., d, d)."""
-        return reader(self) / scale(z, self.eps, self.centred)[..., None]
+        P = torch.eye(len(self.gamma), dtype=self.gamma.dtype)
+        P = P - P.mean(0) if self.centred else P
+        return P * self.gamma / scale(z, self.eps, self.centred)[..., None]
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,6 @@ class Division:
     def __call__(self, z: Tensor) -> Tensor:
         """States (..., d) over their scale; the reader's matrix subtracts the mean."""
         return z / scale(z, self.eps, self.centred)
-
-
-def centring(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """P = I - 1 1^T / d: the projection on the hyperplane orthogonal to (1, ..., 1), (d, d)."""
-    return torch.eye(d, dtype=dtype) - torch.full((d, d), 1 / d, dtype=dtype)
 
 
 def scale(z: Tensor, eps: float, centred: bool) -> Tensor:
@@ -80,12 +77,6 @@ def radius(z: Tensor, eps: float, centred: bool) -> Tensor:
     """
     mean_square = _mean_square(z, centred)[..., 0]
     return torch.sqrt(z.shape[-1] * mean_square / (mean_square + eps))
-
-
-def reader(norm: Normalisation) -> Tensor:
-    """P diag(gamma) (or diag(gamma)): what a following matrix can absorb of the norm, (d, d)."""
-    d, dtype = norm.gamma.shape[0], norm.gamma.dtype
-    return (centring(d, dtype) if norm.centred else torch.eye(d, dtype=dtype)) * norm.gamma
 
 
 def fold(norm: Normalisation, W: Tensor, b: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -95,12 +95,9 @@ def promotion(
 
 def explained_by_token(activations: Tensor, tokens: Tensor, half: Tensor) -> Tensor:
     """How much of each neuron's firing (N, F) the token just read (N,) predicts in texts not seen:
-    (F,) shares of variance, at most 1. ``half`` (N,) parts whole texts in two.
-
-    The prediction at a position of one half is the mean activation after the same token in the
-    other half (the overall mean where that half lacks the token); both halves take both parts. A
-    key that detects "this token was read" scores near 1, one whose firing has nothing to do with
-    the token 0 or less.
+    (F,) shares of variance, at most 1. ``half`` (N,) parts whole texts in two; the prediction in
+    one half is the mean activation after the same token in the other (the overall mean where that
+    half lacks the token).
     """
     error = torch.zeros_like(activations)
     for learn, test in ((half, ~half), (~half, half)):
@@ -122,18 +119,10 @@ def share_of_detectors(
     generator: torch.Generator,
     shuffles: int = 20,
 ) -> tuple[float, float]:
-    """Share of neurons that the token predicts better than in 95 of 100 shuffles of the tokens, and
-    the mean share of variance explained.
-
-    The 95% point of the shuffles is taken over all neurons and shuffles together.
+    """Share of neurons that the token predicts better than in 95 of 100 shuffles of the tokens (all
+    neurons together), and the mean share of variance explained.
     """
     explained = explained_by_token(activations, tokens, half)
-    by_chance = torch.cat(
-        [
-            explained_by_token(
-                activations, tokens[torch.randperm(len(tokens), generator=generator)], half
-            )
-            for _ in range(shuffles)
-        ]
-    )
+    orders = (torch.randperm(len(tokens), generator=generator) for _ in range(shuffles))
+    by_chance = torch.cat([explained_by_token(activations, tokens[o], half) for o in orders])
     return float((explained > by_chance.quantile(0.95)).double().mean()), float(explained.mean())

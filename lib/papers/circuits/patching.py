@@ -11,10 +11,9 @@ weights are the model's, nothing is linearised.
                         donor's; every other component between them keeps what it had (Wang et al.
                         2023)
 
-A direct share (`stream.logit_shares`) says what is *in* a logit; an intervention says what happens
-*without* a writer: later blocks read it too, may make up for its loss, and the last norm divides by
-another scale. `direct_effects` stands between: the final stream without the write, nothing else
-recomputed; with the scale held it is the share.
+A share (`stream.logit_shares`) says what is *in* a logit; an intervention says what happens
+*without* a writer: later blocks may make up for its loss, and the last norm divides by another
+scale. `direct_effects` stands between: the final stream without the write, nothing else recomputed.
 """
 
 from __future__ import annotations

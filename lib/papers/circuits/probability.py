@@ -32,10 +32,8 @@ def token_log_probabilities(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 def decisions(states: Tensor, W_U: Tensor, b_U: Tensor | None = None) -> Decisions:
-    """Winner, nearest rival and margin for states (..., D) under W_U (V, D) and b_U (V).
-
-    Rows equal to the winner's never bound its cell; they are left out (with a larger bias they
-    would win everywhere).
+    """Winner, nearest rival and margin for states (..., D) under W_U (V, D) and b_U (V). Rows equal
+    to the winner's never bound its cell; they are left out.
     """
     bias = torch.zeros(len(W_U), dtype=W_U.dtype) if b_U is None else b_U
     logits = states @ W_U.T + bias
@@ -44,19 +42,15 @@ def decisions(states: Tensor, W_U: Tensor, b_U: Tensor | None = None) -> Decisio
     gaps = logits.gather(-1, winner[..., None]) - logits
     # |w_t - w_j|, (..., V)
     normals = torch.cdist(W_U[winner], W_U, compute_mode="donot_use_mm_for_euclid_dist")
-    distances = torch.where(
-        normals > 0, gaps / normals.where(normals > 0, torch.ones_like(normals)), torch.inf
-    )
+    distances = (gaps / normals).where(normals > 0, torch.inf)
     margin, rival = distances.min(-1)
     return Decisions(winner, rival, top[..., 1], margin)
 
 
 def p_of_draws(counts: Tensor, probabilities: Tensor, least: float = 5.0) -> float:
     """P-value of a chi-square test that tokens drawn `counts` (V) times come from `probabilities`
-    (V).
-
-    Tokens expected fewer than `least` times share one cell, as the test's approximation asks; when
-    even that cell is expected less often, it joins the rarest of the others.
+    (V). Tokens expected fewer than `least` times share one cell, which joins the rarest of the
+    others when even that is expected less often.
     """
     from scipy.stats import chisquare
 

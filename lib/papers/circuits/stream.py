@@ -32,11 +32,8 @@ class Writers:
 
 
 def writers(internals: Internals) -> Writers:
-    """Embedding (with learned positions), then for each layer its heads and its feed-forward
-    network (bias included): N = 1 + L (H + 1).
-
-    A layer whose attention has a bias of its own (GPT-2's b_O) has one writer more, after its
-    heads.
+    """Embedding (with learned positions), then for each layer its heads, the bias of its attention
+    where there is one (GPT-2's b_O), and its feed-forward network (bias included).
     """
     names, writes = ["embedding"], [internals.embed]
     for layer, record in enumerate(internals.layers):
@@ -67,10 +64,8 @@ def logit_shares(folded: Anatomy, internals: Internals, targets: Tensor | None =
 
 
 def shares_above_average(folded: Anatomy, internals: Internals, targets: Tensor) -> Tensor:
-    """`logit_shares` of a target minus those of the average token, (N + 1, B, T).
-
-    Softmax does not see what is added to all logits alike; this leaves it out, so that a share
-    means preference.
+    """`logit_shares` of a target minus those of the average token, (N + 1, B, T): without what is
+    added to all logits alike, which softmax does not see.
     """
     centred = replace(
         folded, W_U=folded.W_U - folded.W_U.mean(0), b_U=folded.b_U - folded.b_U.mean()
@@ -79,10 +74,8 @@ def shares_above_average(folded: Anatomy, internals: Internals, targets: Tensor)
 
 
 def logit_lens(anatomy: Anatomy, internals: Internals) -> Tensor:
-    """Logits that the last norm and unembedding read from the stream after each layer: (L + 1, B,
-    T, V).
-
-    The first is read from the embedding, the last is the model's own.
+    """Logits that the last norm and unembedding read from the embedding and from the stream after
+    each layer: (L + 1, B, T, V).
     """
     states = [internals.embed, *(record.resid_post for record in internals.layers)]
     return torch.stack([anatomy.unembed(state) for state in states])
