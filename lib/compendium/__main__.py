@@ -64,7 +64,7 @@ def check(options: argparse.Namespace) -> int:
 
 @_command({"--check": {"action": "store_true", "help": "only say which are not up to date"}})
 def render_readme(options: argparse.Namespace) -> None:
-    """write recorded numbers into README.md and docs, the gallery, the verdicts"""
+    """write recorded numbers into README.md and docs, the pages of the papers, the verdicts"""
     from compendium.pages import readme
 
     if not options.check:

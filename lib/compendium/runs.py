@@ -1,5 +1,5 @@
 """Runs of notebooks that pages are made from: the committed one of the largest profile (README,
-gallery, site), or what ran last in this clone (`make check`).
+papers, site), or what ran last in this clone (`make check`).
 
 Among committed runs one on real data goes before one on a stand-in.
 """

@@ -1,3 +1,3 @@
-"""Pages made from recorded runs: README, gallery, register and manifest in the repository, and the
+"""Pages made from recorded runs: README, papers, register and manifest in the repository, and the
 whole site with its article.
 """

@@ -1,22 +1,25 @@
-"""The gallery: pages for any git host, with every committed figure, its caption, and the claims
-that it belongs to.
+"""A page for each paper, readable on any git host: where each of its figures, tables and algorithms
+is made, then every committed figure with its caption and the claims that it belongs to.
 
-`docs/gallery/README.md` is the first view; one page a paper follows. All links are relative. A
-claim is a line that unfolds, the same here and on the site.
+`docs/papers/README.md` is the first view. All links are relative. A claim is a line that unfolds,
+the same here and on the site.
 """
 
 from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Container
+
+import yaml
 
 from compendium import claims, findings, notebooks, paths
 from compendium.claims import NOT_TESTABLE, VERDICTS, Claim, Register
 from compendium.findings import Outcome
 from compendium.runs import NotebookRun, all_committed
 
-FOLDER = "docs/gallery"
+FOLDER = "docs/papers"
 FOUNDATIONS = "data-and-models"
 PENDING = "no result committed"
 # first digit of a notebook -> paper
@@ -25,6 +28,14 @@ _UP = "../../"  # from a page to the top of the repository
 _LINE = 150  # characters of a statement on the line that unfolds
 # kinds of claims, as a reader says them
 _KINDS = {"theorem": "theorem or formula", "numbers": "printed numbers", "ours": "our own question"}
+# status of a row of data/reference/coverage.yaml, as a reader says it
+_STATUS = {
+    "made": "made",
+    "other data": "made with other data",
+    "not yet": "not made yet",
+    "cannot": "cannot be made",
+}
+_LABEL = re.compile(r"(?:Figure|Table|Theorem|Proposition|Corollary|Appendix|Section)s? [\w.]*\w")
 _MARKUP = re.compile(r"([\\`*_\[\]|$~])")
 
 
@@ -143,7 +154,7 @@ def _index(
         f"- **{plain(register.roots[root])}** {len(rows)} rows: {', '.join(map(_linked, rows))}."
         for root, rows in shared.items()
     ]
-    parts = ["# Gallery: what four sources say, and what was found", _STATED, *pictures]
+    parts = ["# Four papers: what they say, and what was found", _STATED, *pictures]
     profiles = " and ".join(sorted({finding.profile for finding in found})) or "(none)"
     legend = (
         f"Shown: {len(found)} claims from the committed results of profile {profiles}. {_RULES}"
@@ -171,6 +182,7 @@ def _paper(
     if chosen:
         parts.append(table_of_counts([known[claim.id] for claim in chosen if claim.id in known]))
     recorded = {run.name: run for run in runs}
+    parts += _coverage(paper, recorded, chosen, known)
     for name in sorted({*recorded, *(claim.notebook for claim in chosen)}):
         heading = f"## [{plain(title_of(name))}]({_UP}notebooks/{name}.ipynb)"
         parts += [f'<a id="{name}"></a>', heading]
@@ -182,6 +194,50 @@ def _paper(
         parts += ["**Our own questions**, which no source states:"] if own else []
         parts += [entry(claim, known.get(claim.id), register) for claim in own]
     return "\n\n".join(parts) + "\n"
+
+
+def _coverage(
+    paper: str, recorded: dict[str, NotebookRun], chosen: list[Claim], known: dict[str, Outcome]
+) -> list[str]:
+    """Where each figure, table and algorithm of a paper is made: a sentence of counts and a table,
+    from `data/reference/coverage.yaml`."""
+    path = paths.root() / "data" / "reference" / "coverage.yaml"
+    rows = yaml.safe_load(path.read_text("utf-8")).get(paper, []) if path.is_file() else []
+    if not rows:
+        return []
+    counts = Counter(row["status"] for row in rows)
+    told = ", ".join(f"{counts[key]} {words}" for key, words in _STATUS.items() if counts[key])
+    lines = ["| in the paper | what | picture | status | verdicts |", "| --- " * 5 + "|"]
+    for row in rows:
+        name, shows = row.get("notebook", ""), row.get("shows", [])
+        status = _STATUS[row["status"]] + (f": {plain(row['why'])}" if "why" in row else "")
+        about = f"[{plain(row['about'])}](#{name})" if name else plain(row["about"])
+        drawn = [
+            key for key in shows if name in recorded and key in recorded[name].record["figures"]
+        ]
+        image = (
+            f'<img src="{_UP}{recorded[name].figure(drawn[0])}" width="140" alt="">'
+            if drawn
+            else ", ".join(plain(key) for key in shows)
+        )
+        verdicts = "; ".join(
+            f"[{known[claim.id].verdict}](#{claim.id})"
+            for claim in chosen
+            if claim.id in known
+            and claim.notebook == name
+            and claim.kind != "ours"
+            and _same_place(row["place"], claim.place)
+        )
+        lines.append(f"| {plain(row['place'])} | {about} | {image} | {status} | {verdicts} |")
+    return [f"## Where everything is\n\n{len(rows)} rows: {told}.", "\n".join(lines)]
+
+
+def _same_place(row: str, claim: str) -> bool:
+    """Whether a claim's place names a figure, table, theorem or section that the row's names."""
+    first, second = (
+        {label.replace("s ", " ") for label in _LABEL.findall(t)} for t in (row, claim)
+    )
+    return not first.isdisjoint(second)
 
 
 def _figures(run: NotebookRun) -> list[str]:

@@ -138,7 +138,7 @@ def fresh() -> dict[Path, str | None]:
 
 
 def write() -> None:
-    """Write every rendered file, and remove pages of the gallery that are none any more."""
+    """Write every rendered file, and remove pages of papers that are none any more."""
     for path, text in fresh().items():
         if text is None:
             path.unlink()

@@ -1,9 +1,10 @@
-"""The gallery and a notebook's page: results below the cells that make them, claims that unfold."""
+"""The pages of the papers, and a notebook's page: results stand below the cells that make them."""
 
 import json
 import re
 
 import pytest
+import yaml
 
 from compendium import runs
 from compendium.pages import gallery, readme, site
@@ -32,7 +33,7 @@ def shown(compendium, register, claim, record):
 
 
 def test_the_first_view_says_causes_once_and_what_does_not_hold(shown):
-    front = gallery.pages()["docs/gallery/README.md"]
+    front = gallery.pages()["docs/papers/README.md"]
     assert "| Theorems and formulas | **2** fails | 3 |" in front
     assert "| Our own questions | **1** found | 1 |" in front
     assert "- **It folds.** 2 rows: [001, Section a](001.md#001-a) **fails**, [001," in front
@@ -42,7 +43,7 @@ def test_the_first_view_says_causes_once_and_what_does_not_hold(shown):
 
 
 def test_a_page_shows_figures_and_claims_that_unfold(shown):
-    page = gallery.pages()["docs/gallery/001.md"]
+    page = gallery.pages()["docs/papers/001.md"]
     entries = dict(re.findall(r'(?s)<details id="001-(\w)"(.*?)</details>', page))
     summary, *told = entries["c"].splitlines()
     assert summary.endswith("</summary>")
@@ -60,15 +61,47 @@ def test_a_page_shows_figures_and_claims_that_unfold(shown):
     assert page.index("001-o") > page.index("**Our own questions**") > page.index("001-d")
 
 
+def test_a_page_says_where_each_figure_of_the_paper_is_made(shown, compendium):
+    path = compendium / "data" / "reference" / "coverage.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    row = "{place: Section c, about: a hull, notebook: 10_demo, shows: [hull], status: made}"
+    path.write_text(
+        f'"001":\n  - {row}\n  - {{place: Table 4, about: x, status: not yet, why: w}}\n'
+    )
+    page = gallery.pages()["docs/papers/001.md"]
+    assert "2 rows: 1 made, 1 not made yet." in page
+    assert "| Section c | [a hull](#10_demo) | <img " in page
+    assert "| made | [fails](#001-c) |" in page
+    assert "| Table 4 | x |  | not made yet: w |  |" in page
+
+
+def test_the_coverage_names_what_is_recorded(repository):
+    rows = yaml.safe_load((repository / "data/reference/coverage.yaml").read_text("utf-8"))
+    recorded = {
+        run.name: {*run.record["figures"], *run.record["tables"]} for run in runs.all_committed()
+    }
+    odd = [
+        f"{paper} {row['place']}: {key}"
+        for paper, found in rows.items()
+        for row in found
+        for key in row.get("shows", [])
+        if key not in recorded[row["notebook"]]
+    ]
+    assert odd == []
+    places = " ".join(row["place"] for row in rows["001"]) + " Tables 4, 5, 6, 7, 8"
+    for label in [*(f"Figure {n}" for n in range(1, 13)), *(f"Table {n}" for n in (1, 2, 3, 9))]:
+        assert re.search(rf"{label}\b", places), label
+
+
 def test_what_the_records_do_not_show_is_stale_and_written_anew(shown, compendium):
     (compendium / "README.md").write_text("# no marker\n")
     readme.write()
     assert readme.stale() == []
-    old = compendium / "docs" / "gallery" / "009.md"
+    old = compendium / "docs" / "papers" / "009.md"
     verdicts = compendium / "results" / "default" / "verdicts.csv"
     old.write_text("old")
     verdicts.write_text("id,verdict,finding\n")
-    assert readme.stale() == ["docs/gallery/009.md", "results/default/verdicts.csv"]
+    assert readme.stale() == ["docs/papers/009.md", "results/default/verdicts.csv"]
     readme.write()
     assert not old.exists()
     assert "001-c,fails,+1.00 nats" in verdicts.read_text()
@@ -99,7 +132,7 @@ def test_results_stand_below_the_cells_that_make_them(shown, write_notebook):
 def test_links_of_the_committed_pages_lead_somewhere(repository):
     """Files and anchors, in the README and on the pages: what a reader can click."""
     pages = [repository / "README.md"]
-    for folder in ("docs", "docs/gallery", "scanner/docs"):
+    for folder in ("docs", "docs/papers", "scanner/docs"):
         pages += sorted((repository / folder).glob("*.md"))
     texts = {page.resolve(): page.read_text(encoding="utf-8") for page in pages}
     dead = []

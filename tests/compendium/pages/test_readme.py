@@ -75,7 +75,7 @@ def test_links_are_made_from_the_one_address_if_there_is_one(plant):
 
 def test_the_commands_write_check_and_list_what_is_recorded(recorded, capsys):
     assert command_line.main(["render-readme", "--check"]) == 1
-    assert "docs/gallery/README.md" in capsys.readouterr().err
+    assert "docs/papers/README.md" in capsys.readouterr().err
     assert command_line.main(["render-readme"]) == 0
     assert command_line.main(["render-readme", "--check"]) == 0
     capsys.readouterr()
