@@ -1,4 +1,4 @@
-"""The modules beside this file are imported by their names, here as in `python fuzz.py`."""
+"""The modules beside this file are imported by their names."""
 
 import sys
 from pathlib import Path

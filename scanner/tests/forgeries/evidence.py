@@ -5,7 +5,6 @@ again as the format demands (docs/certificates.md). Reads and writes without sof
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +12,8 @@ from typing import Any
 import numpy as np
 
 POINTS, PROOFS, TWIN, UNDECIDED, ODDS = (0, 1, 5), (2, 6), 3, 4, 7
-CODES = {"<f8": "F64", "<i8": "I64", "<f4": "F32", "|i1": "I8", "|u1": "U8", "<i4": "I32"}
-CODES |= {"<u8": "U64", ">f8": "F64", ">i8": "I64"}
+CODES = {"<f8": "F64", "<i8": "I64", "<f4": "F32", "|i1": "I8", "|u1": "U8"}
+
 DTYPES = {"F64": "<f8", "I64": "<i8", "F32": "<f4", "I8": "|i1", "U8": "|u1"}
 LISTS = ("fractions", "methods", "reasons", "tokens")
 COLUMNS = {"sets": "<i8", "rest": "|i1", "kinds": "|i1", "steps": "<i8"}
@@ -154,8 +153,3 @@ def parted(content: bytes) -> tuple[bytes, bytes]:
     """The text of the header, and the numbers."""
     length = int.from_bytes(content[:8], "little")
     return content[8 : 8 + length].rstrip(b" "), content[8 + length :]
-
-
-def size_of(said: dict[str, Any]) -> int:
-    """Bytes of an array, by the header."""
-    return math.prod(said["shape"]) * np.dtype(DTYPES[said["dtype"]]).itemsize

@@ -5,21 +5,19 @@ judged by the definition.
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from evidence import ODDS, PROOFS, TWIN, Evidence, framed, parted
+from evidence import ODDS, PROOFS, TWIN, Evidence
 from honest import files, text
 from judge import falsehoods
 from verifiers import VERIFIERS
 
 FLOATS = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-300, 1.7e308, float("inf"), float("-inf"), float("nan"))
 WHOLE = (0, 1, -1, 2, 3, 7, 9, 10, 127, -128, 2**31, 2**62, -(2**63))
-VALUES = (None, True, False, 0, 4, 3.5, "", "4", "box", [], {}, [[]], ["1/1"], 10**30, -1)
+VALUES = (None, True, 0, 3.5, "", "box", [], 10**30)
 
 
 def _nudged(r: random.Random, value: float) -> float:
@@ -191,53 +189,6 @@ def features(r: random.Random, e: Evidence) -> None:
     return None
 
 
-def header(r: random.Random, e: Evidence) -> None:
-    """A field of the header: replaced, nested, dropped, added; or a letter of its text."""
-
-    def change(said: Any) -> None:
-        held, place = said, r.choice(sorted(said))
-        while isinstance(held[place], dict | list) and held[place] and r.random() < 0.7:
-            held = held[place]
-            place = r.choice(sorted(held) if isinstance(held, dict) else range(len(held)))
-        what = r.randrange(4)
-        if what == 0:
-            held[place] = r.choice(VALUES)
-        elif what == 1:
-            held[place] = r.choice([[held[place]], {"set": held[place]}])
-        elif what == 2:
-            del held[place]
-        elif isinstance(held, dict):
-            held[r.choice(["k", "note", "dtype", ""])] = r.choice(VALUES)
-
-    def letter(content: bytes) -> bytes:
-        text, body = parted(content)
-        n = r.randrange(len(text))
-        fresh = r.choice([b"", b" ", b"0", b"-", b"1", b"e", text[n : n + 1] * 2])
-        return framed(text[:n] + fresh + text[n + 1 :]) + body
-
-    if r.random() < 0.5:
-        e.header.append(change)
-    else:
-        e.packed.append(letter)
-
-
-def listed(r: random.Random, e: Evidence) -> None:
-    """A list of texts: one dropped, added or replaced."""
-    texts = e.lists[r.choice(sorted(e.lists))]
-    n = r.randrange(len(texts) + 1)
-    texts[n : n + r.randrange(2)] = r.choice([[], [r.choice(VALUES)], texts[:1]])
-
-
-def length(r: random.Random, e: Evidence) -> None:
-    """An array longer, shorter, of another type or shape."""
-    name = r.choice(sorted(e.arrays))
-    values = e.arrays[name]
-    other = r.choice(["<i8", "<f8", "<f4", "|i1", ">i8", ">f8", "<u8"])
-    shapes = [values[:-1], np.concatenate([values, values[-1:]]), values[None], values[::-1].copy()]
-    shapes.append(values.astype(other) if np.isfinite(values).all() else values[1:])
-    e.arrays[name] = r.choice(shapes)
-
-
 def raw(r: random.Random, e: Evidence) -> None:
     """A byte of the file, or its end."""
 
@@ -250,13 +201,12 @@ def raw(r: random.Random, e: Evidence) -> None:
 
 
 EDITS: list[Callable[[random.Random, Evidence], None]] = [
-    number, inflate, point, proof, swap, duplicate, verdict, order, odds, features, header, listed,
-    length, raw,
+    number, inflate, point, proof, swap, duplicate, verdict, order, odds, features, raw,
 ]  # fmt: skip
 
 
-def attempt(r: random.Random) -> tuple[bool, list[str]]:
-    """One forgery: whether there was one, and what went wrong."""
+def attempt(r: random.Random) -> list[str]:
+    """One forgery: what went wrong."""
     name = r.choice(sorted(files()))
     honest, evidence = files()[name], files()[name].evidence
     edits = [r.choice(EDITS) for _ in range(r.choice([1, 1, 1, 2, 3]))]
@@ -266,33 +216,13 @@ def attempt(r: random.Random) -> tuple[bool, list[str]]:
                 edit(r, evidence)
             content = evidence.bytes()
     except (ValueError, OverflowError, TypeError, KeyError, IndexError, StopIteration):
-        return False, []  # an earlier edit left nothing to edit
-    if content == honest.content:
-        return False, []
+        return []  # an earlier edit left nothing to edit
     wrong = []
     with tempfile.TemporaryDirectory() as place:
         for verifier, verify in VERIFIERS.items():
             sentence = verify(content, honest, Path(place))  # a crash passes through
             if sentence is not None:
                 wrong += [f"{verifier}: {sentence}"] * ("MemoryError" in sentence)
-                continue
-            false = falsehoods(Evidence.read(content), honest.layer, honest.evidence)
-            wrong += [f"{name}: {verifier} accepts {false[:2]}"] if false else []
-    return True, wrong
-
-
-def main() -> int:
-    """``fuzz.py CASES SEED``: how many forgeries were tried, and how many accepted."""
-    cases, seed = (int(word) for word in sys.argv[1:3])
-    tried, failed = 0, 0
-    for n in range(cases):
-        done, wrong = attempt(random.Random(seed * 10**9 + n))
-        tried, failed = tried + done, failed + bool(wrong)
-        if wrong:
-            print(seed * 10**9 + n, wrong)
-    print(f"{tried} forgeries, {failed} of them answered wrongly")
-    return int(failed > 0)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+            elif false := falsehoods(Evidence.read(content), honest.layer, honest.evidence):
+                wrong.append(f"{name}: {verifier} accepts {false[:2]}")
+    return wrong
