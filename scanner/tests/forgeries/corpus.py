@@ -559,6 +559,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a larger k": texts(k="3"),
         "a smaller k": texts(k="1"),
         "k of zero": texts(k="0"),
+        "k as a number": texts(k=2),
         "k written otherwise": texts(k="02"),
         "more than all experts": texts(k="12"),
         "experts out of order": of_experts(lambda g: g.reverse()),

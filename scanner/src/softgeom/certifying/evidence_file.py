@@ -53,6 +53,8 @@ ARRAYS = {
     **{"fractions": "|u1", "methods": "|u1", "reasons": "|u1", "tokens": "|u1"},
 }
 
+TEXTS = ("fractions", "methods", "reasons", "tokens")  # JSON lists of texts
+
 Part = tuple[FeatureSet, Sequence[Finding]]  # findings over a feature set
 
 
@@ -162,90 +164,56 @@ def _write(
 
 def _columns(layer: SoftmaxLayer, claims: Sequence[Claim], *, named: bool = True) -> dict[str, Any]:
     """Every array, for these claims."""
-    evidence = [claim.evidence for claim in claims]
-    points = [e.point for e in evidence if isinstance(e, Witness)]
-    proofs = [proof for proof in map(_proof, claims) if proof is not None]
-    floats = [w for *_, w in proofs if w is not None and w.dtype != object]
-    fractions = [
-        value
-        for claim, proof in zip(claims, map(_proof, claims), strict=True)
-        for value in _exact(claim.evidence, proof)
-    ]
-    wide = _stacked((p for p in points if p.dtype == np.float64), layer.dimension)
-    return {
-        "sets": [claim.set for claim in claims],
-        "blocks": [len(claim.blocks) for claim in claims],
-        "rest": [claim.rest for claim in claims],
-        "sizes": [len(block) for claim in claims for block in claim.blocks],
-        "named": [i for claim in claims for block in claim.blocks for i in block],
-        "kinds": [_kind(e) for e in evidence],
-        "steps": [claim.steps for claim in claims],
-        "margins": [c.evidence.bound if _is_open(c) else c.margin for c in claims],
-        "radii": [c.radius if isinstance(c.evidence, Witness) else np.nan for c in claims],
-        "points32": _stacked(
-            (p for p in points if p.dtype not in (object, np.float64)), layer.dimension
-        ),
-        "points64": wide,
-        "at": np.arange(len(wide)),
-        "counts": [len(above) for above, *_ in proofs],
-        "above": _joined(above for above, *_ in proofs),
-        "below": _joined(below for _, below, _ in proofs),
-        "weights": _joined(floats),
-        "ceilings": [],
-        "reached": [],
-        "fractions": _json(_texts(fractions)),
-        "methods": _json([claim.method for claim in claims]),
-        "reasons": _json([e.reason for e in evidence if isinstance(e, Unknown)]),
-        "tokens": _json(list(layer.tokens or ()) if named else []),
-    }
+    columns: dict[str, list[Any]] = {name: [] for name in ARRAYS}
+
+    def put(**values: Any) -> None:
+        for name, value in values.items():
+            columns[name].append(value)
+
+    for claim in claims:
+        e, kind, margin, radius = claim.evidence, UNDECIDED, claim.margin, np.nan
+        if isinstance(e, Witness):
+            exact, wide = e.point.dtype == object, e.point.dtype == np.float64
+            kind = EXACT_POINT if exact else POINT64 if wide else POINT32
+            radius = claim.radius
+            put(**{"fractions" if exact else "points64" if wide else "points32": e.point})
+        elif isinstance(e, Unknown):
+            margin = e.bound
+            put(reasons=e.reason)
+        elif isinstance(e, Twin):
+            kind = TWIN
+            put(counts=1, above=claim.blocks[0][:1], below=[e.twin])
+        else:
+            above, below, weights = _in_order(e, claim.blocks[0][0])
+            kind = EXACT_WEIGHTS if weights.dtype == object else WEIGHTS
+            put(counts=len(above), above=above, below=below)
+            put(**{"fractions" if kind == EXACT_WEIGHTS else "weights": weights})
+        columns["sizes"] += map(len, claim.blocks)
+        columns["named"] += (i for block in claim.blocks for i in block)
+        put(sets=claim.set, blocks=len(claim.blocks), rest=claim.rest, kinds=kind)
+        put(steps=claim.steps, margins=margin, radii=radius, methods=claim.method)
+    columns["at"] = list(range(len(columns["points64"])))
+    columns["tokens"] = list(layer.tokens or ()) if named else []
+    columns["fractions"] = _texts(value for values in columns["fractions"] for value in values)
+    found: dict[str, Any] = columns
+    for name in ("points32", "points64"):
+        found[name] = np.array(columns[name]).reshape(-1, layer.dimension)
+    for name in ("above", "below", "weights"):
+        found[name] = np.concatenate([np.zeros(0), *columns[name]])
+    return found | {name: _json(columns[name]) for name in TEXTS}
 
 
-def _is_open(claim: Claim) -> bool:
-    return isinstance(claim.evidence, Unknown)
-
-
-def _kind(evidence: Any) -> int:
-    """The number of the kind under which a piece of evidence is filed."""
-    if isinstance(evidence, Twin | Unknown):
-        return TWIN if isinstance(evidence, Twin) else UNDECIDED
-    if isinstance(evidence, Witness):
-        exact, wide = evidence.point.dtype == object, evidence.point.dtype == np.float64
-        return EXACT_POINT if exact else POINT64 if wide else POINT32
-    return EXACT_WEIGHTS if evidence.weights.dtype == object else WEIGHTS
-
-
-def _proof(claim: Claim) -> tuple[Ints, Ints, Array | None] | None:
-    """Comparisons as they are filed, in increasing order and none without weight; a twin has no
-    weights.
-    """
-    e = claim.evidence
-    if isinstance(e, Twin):
-        return np.array([claim.blocks[0][0]]), np.array([e.twin]), None
-    if not isinstance(e, Captors | Comparisons):
-        return None
-    below = np.asarray(e.rivals if isinstance(e, Captors) else e.below, np.intp)
-    above = np.full(len(below), claim.blocks[0][0]) if isinstance(e, Captors) else e.above
+def _in_order(evidence: Captors | Comparisons, t: int) -> tuple[Ints, Ints, Array]:
+    """Comparisons as they are filed, in increasing order and none without weight."""
+    if isinstance(evidence, Captors):
+        evidence = Comparisons(np.full(len(evidence.rivals), t), evidence.rivals, evidence.weights)
+    above, below = (np.asarray(of, np.intp) for of in (evidence.above, evidence.below))
     places = np.lexsort((below, above))
-    places = places[e.weights[places] > 0]
-    above, below, weights = np.asarray(above, np.intp)[places], below[places], e.weights[places]
+    places = places[evidence.weights[places] > 0]
+    above, below, weights = above[places], below[places], evidence.weights[places]
     if np.any((np.diff(above) == 0) & (np.diff(below) == 0)):
         raise ValueError("A proof weighs the same comparison twice: add its weights up.")
     return above, below, weights
-
-
-def _exact(evidence: Any, proof: tuple[Ints, Ints, Array | None] | None) -> Iterable[Fraction]:
-    """The fractions of a claim."""
-    values = evidence.point if isinstance(evidence, Witness) else proof and proof[2]
-    return values if values is not None and values.dtype == object else ()
-
-
-def _joined(arrays: Iterable[Array]) -> Array:
-    """The arrays (k,) one after the other; of none, no entries."""
-    return np.concatenate([np.zeros(0), *arrays])
-
-
-def _stacked(points: Iterable[Array], d: int) -> Array:
-    return np.array(list(points)).reshape(-1, d)
 
 
 def _json(texts: Sequence[str]) -> Array:
@@ -278,14 +246,13 @@ def load_parts(path: str | Path, layer: SoftmaxLayer, known: str | None = None) 
     with _reading(path):
         file = _File(Path(path), layer, ("scan",), known)
         file.require_classes()
-        sets = file.integers("sets", len(file.kinds), 0, len(file.sets) - 1)
         found: list[list[Finding]] = [[] for _ in file.sets]
-        for n, claim in zip(sets.tolist(), file.claims(), strict=True):
+        for claim in file.claims():
             e, t = claim.evidence, claim.blocks[0][0]
             if isinstance(e, Comparisons):
                 _require(np.all(e.above == t), "a comparison is about another class")
                 e = Captors(e.below, e.weights)
-            found[n].append(Finding(t, e, claim.method, claim.steps, claim.margin, claim.radius))
+            found[claim.set].append(Finding(t, e, *claim[4:]))
         return list(zip(file.sets, found, strict=True))
 
 
@@ -307,11 +274,11 @@ def load_odds(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, Odds, 
     """The feature set, the ceilings and the readout, unproven; ValueError as for `load_parts`."""
     with _reading(path):
         file = _File(Path(path), layer, ("ceilings",))
-        features, n = file.only_set(), len(file.kinds)
-        classes = file.require_classes()
-        _require(n and np.all(file.kinds == ODDS), "a class has no ceiling")
-        points, at = file.wide_points()
-        ceiling, reached = file.array("ceilings", n), file.array("reached", n)
+        features, classes = file.only_set(), file.require_classes()
+        _require(len(classes) and np.all(file.kinds == ODDS), "a class has no ceiling")
+        points, at, ceiling, reached = (
+            file.columns[name] for name in ("points64", "at", "ceilings", "reached")
+        )
         _require(np.all((ceiling > 0) & (ceiling <= 1)), "a ceiling is not a probability")
         _require(np.all((reached >= 0) & (reached <= 1)), "a probability is not one")
         _require(all(claim.method == "" for claim in file.claims()), "a ceiling has a method")
@@ -352,7 +319,7 @@ class _File:
     def __init__(
         self, path: Path, layer: SoftmaxLayer, holds: Sequence[str], known: str | None = None
     ) -> None:
-        texts, self._arrays = _header(path)
+        texts, arrays = _header(path)
         _require(texts["holds"] in holds, f"it holds {texts['holds']}, not {' or '.join(holds)}")
         if texts["layer"] != (known or fingerprint(layer)):
             raise _OtherLayerError
@@ -367,8 +334,11 @@ class _File:
             features.check(layer.dimension)
         again = json.dumps([features.to_json() for features in self.sets], sort_keys=True)
         _require(self.sets and again == texts["features"], "its feature sets are not canonical")
-        self.kinds = np.array(self._arrays["kinds"])
-        self.integers("kinds", len(self.kinds), POINT32, ODDS)
+        self.place = dict.fromkeys(ARRAYS, 0)  # how much of each column was handed out
+        self.columns: dict[str, Any] = {n: np.array(a) for n, a in arrays.items() if n not in TEXTS}
+        self.columns |= {name: _listed(name, arrays[name]) for name in TEXTS}
+        self.kinds = self.columns["kinds"]
+        self._check_columns()
         odds = np.any(self.kinds == ODDS)
         _require(odds == ("ceilings" in holds), "odds stand beside other evidence")
         self.readout = PLAIN
@@ -377,153 +347,125 @@ class _File:
             said = json.dumps(self.readout.to_json(), sort_keys=True)
             own = self.readout != PLAIN and said == texts["readout"]
             _require(own, "its readout is not canonical")
-        tokens = self.texts("tokens")
+        tokens = self.columns["tokens"]
         named = not tokens or layer.tokens is None or tuple(tokens) == layer.tokens
         _require(named, "it names the classes otherwise: give the same names as in the scan")
 
-    def array(self, name: str, *shape: int) -> Array:
-        """The array of a name, of this shape."""
-        found = self._arrays[name]
-        _require(found.shape == shape, f"{name} has shape {found.shape}, not {shape}")
-        return np.array(found)
-
-    def integers(self, name: str, size: int, low: int, high: int) -> Ints:
-        """The integers (size,) of a name, between these numbers."""
-        found = self.array(name, size)
-        if size:
-            _require(low <= found.min() and found.max() <= high, f"{name} holds an invalid number")
-        return found.astype(np.intp)
-
-    def texts(self, name: str) -> list[str]:
-        """A list of texts, written as JSON."""
-        stored = self._arrays[name]
-        framed = stored.ndim == 1 and len(stored) > 1 and bytes(stored[[0, -1]]) == b"[]"
-        _require(framed, f"{name} is not a list")
-        found = json.loads(text := stored.tobytes().decode())
-        _require(all(type(one) is str for one in found), f"{name} is not a list of texts")
-        _require(json.dumps(found) == text, f"{name} is not canonical")
-        return list(found)
-
-    def only_set(self) -> FeatureSet:
-        """The feature set, of a file that has one."""
-        _require(len(self.sets) == 1, "it has several feature sets")
-        self.integers("sets", len(self.kinds), 0, 0)
-        return self.sets[0]
-
-    def require_classes(self) -> Ints:
-        """The classes of a file whose orders are "this class above all others", set by set."""
-        n, last = len(self.kinds), self.layer.classes - 1
-        for name in ("blocks", "rest", "sizes"):
-            self.integers(name, n, 1, 1)
-        classes, sets = self.integers("named", n, 0, last), self.array("sets", n)
-        step = np.diff(sets)
-        rises = (step == 1) | ((step == 0) & (np.diff(classes) > 0))
-        _require(np.all(rises), "classes are not in increasing order")
-        whole = not n or (sets[0] == 0 and sets[-1] == len(self.sets) - 1)
-        _require(whole, "a feature set has no classes")
-        return classes
-
-    def wide_points(self) -> tuple[Floats, Ints]:
-        """The points in float64 (m, d), each used, and the one of each claim that has such one."""
-        n = int(np.sum(np.isin(self.kinds, (POINT64, ODDS))))
-        m = len(self._arrays["points64"])
-        _require(m <= n, "a point is not used")
-        at, points = self.integers("at", n, 0, max(m - 1, 0)), self._points("points64", m)
-        _require(np.array_equal(np.unique(at), np.arange(m)), "a point is not used")
-        return points, at
-
-    def _points(self, name: str, count: int) -> Array:
-        points = self.array(name, count, self.layer.dimension)
-        _require(np.isfinite(points).all(), "a point is not finite")
-        return points
-
-    def claims(self) -> Iterator[Claim]:
-        """Every claim; ValueError where a column does not fit, or holds more than they need."""
-        n, kinds, C = len(self.kinds), self.kinds, self.layer.classes
-        sets = self.integers("sets", n, 0, len(self.sets) - 1).tolist()
-        steps = self.integers("steps", n, 0, np.iinfo(np.int64).max).tolist()
-        blocks, rest = self.integers("blocks", n, 1, C), self.integers("rest", n, 0, 1)
-        sizes = self.integers("sizes", int(blocks.sum()), 1, C)
-        named = self.integers("named", int(sizes.sum()), 0, C - 1).tolist()
-        margins, radii = self._checked_numbers()
-        methods = self.texts("methods")
-        _require(len(methods) == n, "methods do not fit")
+    def _check_columns(self) -> None:
+        """ValueError unless each number can stand in its column, and each claim has its own."""
+        n, C, d = len(self.kinds), self.layer.classes, self.layer.dimension
+        for name in ("points32", "points64"):
+            points = self.columns[name]
+            _require(points.shape[1:] == (d,), f"{name} has shape {points.shape}")
+            _require(np.isfinite(points).all(), "a point is not finite")
+        flat = (name for name in ARRAYS if name not in TEXTS and "points" not in name)
+        _require(all(self.columns[name].ndim == 1 for name in flat), "a column is no list")
+        odds = int(np.sum(self.kinds == ODDS))
+        lengths = dict.fromkeys(("sets", "blocks", "rest", "steps"), n)
+        lengths |= {"margins": n, "radii": n, "methods": n, "ceilings": odds, "reached": odds}
+        for name, length in lengths.items():
+            _require(len(self.columns[name]) == length, f"{name} do not fit the claims")
+        ranges = {"kinds": (POINT32, ODDS), "sets": (0, len(self.sets) - 1), "rest": (0, 1)}
+        ranges |= {"steps": (0, np.inf), "counts": (1, 2**31 - 1)}
+        ranges |= dict.fromkeys(("blocks", "sizes"), (1, C))
+        ranges |= dict.fromkeys(("named", "above", "below"), (0, C - 1))
+        ranges |= {"at": (0, len(self.columns["points64"]) - 1)}
+        for name, (low, high) in ranges.items():
+            column = self.columns[name]
+            inside = not len(column) or (low <= column.min() and column.max() <= high)
+            _require(inside, f"{name} holds an invalid number")
+        used, points = np.unique(self.columns["at"]), self.columns["points64"]
+        _require(np.array_equal(used, np.arange(len(points))), "a point is not used")
+        methods, weights = self.columns["methods"], self.columns["weights"]
         _require(all(METHOD.fullmatch(method) for method in methods), "a method is not a name")
-        evidence, place, named_place = self._evidence(), 0, 0
-        for row in range(n):
-            order = []
-            for size in sizes[place : place + blocks[row]].tolist():
-                order.append(named[named_place : named_place + size])
-                named_place += size
-            place += int(blocks[row])
-            kind = int(kinds[row])
-            more = (methods[row], steps[row], float(margins[row]), float(radii[row]))
-            yield Claim(sets[row], order, bool(rest[row]), evidence(kind, order), *more)
-        evidence(None, [])
+        _require(np.all((weights > 0) & (weights < np.inf)), "a weight is not positive")
+        self._check_margins()
 
-    def _checked_numbers(self) -> tuple[Floats, Floats]:
-        """Margins and radii, each of which can be one for its kind of evidence."""
-        n, kinds = len(self.kinds), self.kinds
-        margins, radii = self.array("margins", n), self.array("radii", n)
+    def _check_margins(self) -> None:
+        """ValueError unless each margin and radius can be one for its kind of evidence."""
+        kinds, margins, radii = (self.columns[name] for name in ("kinds", "margins", "radii"))
         won, lost = np.isin(kinds, POINTS), np.isin(kinds, (WEIGHTS, EXACT_WEIGHTS))
         _require(np.array_equal(np.isnan(margins), kinds == ODDS), "a margin is not a number")
         _require(np.all(margins[won] > 0), "a margin at a point is not positive")
         _require(np.all(margins[lost] <= 0) and np.isfinite(margins[lost]).all(), "a bound is none")
         _require(not margins[kinds == TWIN].any(), "a twin has a margin")
-        with_radius = won & (self.array("rest", n) == 1) & ~np.isnan(radii)
+        with_radius = won & (self.columns["rest"] == 1) & ~np.isnan(radii)
         _require(np.all(np.isnan(radii[~with_radius])), "a radius stands without a point")
         _require(np.all(radii[with_radius] >= 0), "a radius is not one")
-        return margins, radii
 
-    def _evidence(self) -> Any:
-        """A function of a kind and an order: the next piece. Asked for None it raises ValueError
-        unless all was handed out.
-        """
-        kinds, d, C = self.kinds, self.layer.dimension, self.layer.classes
-        narrow = iter(self._points("points32", int(np.sum(kinds == POINT32))))
-        wide, at = self.wide_points()
-        places = iter(at.tolist())
-        proofs = kinds[np.isin(kinds, PAIRS)]
-        counts = self.integers("counts", len(proofs), 1, np.iinfo(np.int32).max)
-        _require(np.all(counts[proofs == TWIN] == 1), "a twin is not one class")
-        total = int(counts.sum())
-        above, below = (self.integers(name, total, 0, C - 1) for name in ("above", "below"))
-        weights = self.array("weights", int(counts[proofs == WEIGHTS].sum()))
-        _require(np.all((weights > 0) & (weights < np.inf)), "a weight is not positive")
-        ends, floats = np.cumsum(counts), np.cumsum(counts[proofs == WEIGHTS])
-        pairs = zip(np.split(above, ends), np.split(below, ends), strict=True)
-        shares, reasons = iter(np.split(weights, floats)), iter(self.texts("reasons"))
-        fractions = iter(read_fractions(self.texts("fractions")))
-        bounds = iter(self.array("margins", len(kinds))[kinds == UNDECIDED].tolist())
-        for name in ("ceilings", "reached"):
-            self.array(name, int(np.sum(kinds == ODDS)))
+    def only_set(self) -> FeatureSet:
+        """The feature set, of a file that has one."""
+        _require(len(self.sets) == 1, "it has several feature sets")
+        return self.sets[0]
 
-        def exact(size: int) -> Array:
-            values = np.empty(size, dtype=object)
-            values[:] = [next(fractions) for _ in range(size)]
-            return values
+    def require_classes(self) -> Ints:
+        """The classes of a file whose orders are "this class above all others", set by set."""
+        n, classes, sets = len(self.kinds), self.columns["named"], self.columns["sets"]
+        alone = all(np.all(self.columns[name] == 1) for name in ("blocks", "rest", "sizes"))
+        _require(alone and len(classes) == n, "an order is not about one class")
+        step = np.diff(sets)
+        rises = (step == 1) | ((step == 0) & (np.diff(classes) > 0))
+        _require(np.all(rises), "classes are not in increasing order")
+        whole = not n or (sets[0] == 0 and sets[-1] == len(self.sets) - 1)
+        _require(whole, "a feature set has no classes")
+        return np.asarray(classes)
 
-        def piece(kind: int | None, order: list[list[int]]) -> Any:
-            if kind is None:
-                left = [next(rest, None) for rest in (reasons, fractions)]
-                return _require(left == [None, None], "some evidence belongs to no claim")
-            if kind in (POINT32, EXACT_POINT):
-                return Witness(next(narrow) if kind == POINT32 else exact(d))
-            if kind in (POINT64, ODDS):
-                return Witness(wide[next(places)])
-            if kind == UNDECIDED:
-                return Unknown(next(bounds), next(reasons))
-            a, b = next(pairs)
-            if kind == TWIN:
-                _require([[int(a[0])]] == order and b[0] != a[0], "a twin is another class's")
-                return Twin(int(b[0]))
-            rises = (np.diff(a) > 0) | ((np.diff(a) == 0) & (np.diff(b) > 0))
-            _require(np.all(rises), "comparisons are not in increasing order")
-            values = next(shares) if kind == WEIGHTS else exact(len(a))
-            _require(all(value > 0 for value in values), "a weight is not positive")
-            return Comparisons(a, b, values)
+    def claims(self) -> Iterator[Claim]:
+        """Every claim; ValueError where a column holds less than they need, or more."""
+        names = ("sets", "blocks", "rest", "kinds", "steps", "margins", "radii")
+        each = zip(*(self.columns[name].tolist() for name in names), strict=True)
+        self.place |= {name: len(self.kinds) for name in (*names, "methods")}
+        for n, (features, blocks, rest, kind, steps, margin, radius) in enumerate(each):
+            sizes = self._take("sizes", blocks).tolist()
+            order = [self._take("named", size).tolist() for size in sizes]
+            evidence, method = self._evidence(kind, order, margin), self.columns["methods"][n]
+            yield Claim(features, order, bool(rest), evidence, method, steps, margin, radius)
+        free = {"points64", "ceilings", "reached", "tokens"}
+        left = [name for name in ARRAYS if self.place[name] < len(self.columns[name])]
+        _require({*left} <= free, "some evidence belongs to no claim")
 
-        return piece
+    def _take(self, name: str, count: int) -> Any:
+        """The next numbers or texts of a column."""
+        start = self.place[name]
+        self.place[name] = end = start + count
+        _require(end <= len(self.columns[name]), f"{name} holds less than the claims need")
+        return self.columns[name][start:end]
+
+    def _fractions(self, count: int) -> Array:
+        values = np.empty(count, dtype=object)
+        values[:] = read_fractions(self._take("fractions", count))
+        return values
+
+    def _evidence(self, kind: int, order: list[list[int]], margin: float) -> Any:
+        """The next piece of evidence, of a kind, for an order."""
+        if kind == EXACT_POINT:
+            return Witness(self._fractions(self.layer.dimension))
+        if kind == POINT32:
+            return Witness(self._take("points32", 1)[0])
+        if kind in (POINT64, ODDS):
+            return Witness(self.columns["points64"][self._take("at", 1)[0]])
+        if kind == UNDECIDED:
+            return Unknown(margin, self._take("reasons", 1)[0])
+        size = int(self._take("counts", 1)[0])
+        a, b = (self._take(name, size) for name in ("above", "below"))
+        if kind == TWIN:
+            _require(size == 1 and [a.tolist()] == order and b[0] != a[0], "a twin is another's")
+            return Twin(int(b[0]))
+        rises = (np.diff(a) > 0) | ((np.diff(a) == 0) & (np.diff(b) > 0))
+        _require(np.all(rises), "comparisons are not in increasing order")
+        values = self._take("weights", size) if kind == WEIGHTS else self._fractions(size)
+        _require(all(value > 0 for value in values), "a weight is not positive")
+        return Comparisons(a, b, values)
+
+
+def _listed(name: str, stored: Array) -> list[str]:
+    """A list of texts, written as JSON."""
+    framed = stored.ndim == 1 and len(stored) > 1 and bytes(stored[[0, -1]]) == b"[]"
+    _require(framed, f"{name} is not a list")
+    found = json.loads(text := stored.tobytes().decode())
+    _require(all(type(one) is str for one in found), f"{name} is not a list of texts")
+    _require(json.dumps(found) == text, f"{name} is not canonical")
+    return list(found)
 
 
 def read_fractions(texts: Sequence[str]) -> list[Fraction]:
