@@ -37,17 +37,9 @@ from softgeom.scan_result import Scan
 from softgeom.scanner import scan
 
 KEYS = ["feature_set", "family", "dtype", "scale"]
-COUNTS = [
-    "layers",
-    "classes",
-    "false_verdicts",
-    "false_margins",
-    "unverified",
-    "undecided",
-    "tied",
-    "unargmaxable",
-    "exact_evidence",
-]
+VERDICTS = ["undecided", "tied", "unargmaxable"]
+COUNTS = ["layers", "classes", "false_verdicts", "false_margins", "unverified", *VERDICTS]
+COUNTS += ["exact_evidence"]
 SHARES = (0.5, 0.15, 0.1, 0.15, 0.1)  # of the families
 LARGER = 0.005
 WIDE = 0.055
@@ -86,11 +78,9 @@ def try_layer(
     """Scan one layer, verify it, and compare every verdict and, over a box, every margin."""
     feature_set, family = str(rng.choice(FEATURE_SETS)), str(rng.choice(FAMILIES, p=SHARES))
     larger = rng.random() < LARGER
-    size = (
-        {"classes": int(rng.integers(13, 61)), "dimension": int(rng.integers(5, 13))}
-        if larger
-        else {}
-    )
+    size = {}
+    if larger:
+        size = {"classes": int(rng.integers(13, 61)), "dimension": int(rng.integers(5, 13))}
     tiny = tiny_layer(rng, feature_set, "integers" if larger else family, **size)
     wide = None
     if not larger and rng.random() < WIDE:
@@ -123,16 +113,8 @@ def try_layer(
         for name in ("point", "weights")
     )
     counts = found.counts
-    values = [
-        1,
-        len(found),
-        false_verdicts,
-        false_margins,
-        unverified,
-        *(counts[name] for name in COUNTS[5:8]),
-        exact,
-        seconds,
-    ]
+    false = (false_verdicts, false_margins, unverified)
+    values = [1, len(found), *false, *(counts[name] for name in VERDICTS), exact, seconds]
     if false_verdicts or false_margins or unverified or counts["undecided"]:
         print("LOOK AT", family, layer.W.tolist(), layer.bias.tolist(), tiny.features, flush=True)
     kind = "larger" if larger else family if wide is None else f"wide, {family}"
@@ -173,12 +155,9 @@ def main() -> None:
             total = totals.setdefault(key, dict.fromkeys(counted, 0))
             for name, value in counted.items():
                 total[name] += value
-        table = pd.DataFrame(
-            [dict(zip(KEYS, key, strict=True), **totals[key]) for key in sorted(totals)]
-        )
-        table.astype(dict.fromkeys(COUNTS, int)).round({"seconds": 1}).to_csv(
-            options.out, index=False
-        )
+        named = [dict(zip(KEYS, key, strict=True), **totals[key]) for key in sorted(totals)]
+        table = pd.DataFrame(named).astype(dict.fromkeys(COUNTS, int)).round({"seconds": 1})
+        table.to_csv(options.out, index=False)
         rows = pd.DataFrame(sorted(reached.items()), columns=["reached", "times"])
         rows.to_csv(routes, index=False)
     print(table.groupby("feature_set")[[*COUNTS, "seconds"]].sum().to_string())

@@ -3,16 +3,12 @@
     python benchmarks/routes.py [--cells ppocr-v6 "few 2000 64" ...] [--without together ...]
 
 A cell is a released model or a layer of ``hard_layer`` ("few" plants 1%, "many" 25% of classes that
-never win, classes, features), over the box |x| <= 100 or the set that its last word names. Each
-scan of a cell runs in the same process on one thread. A route stays in the table
-(softgeom/routes.py) only where some cell takes 1.5 times as long and a second more
-without it, or loses a verdict; those that were taken out by this rule (Newton's ascent, cutting
-planes, a longer search before the proofs) are told in the
-changelog. Once a cell has shown what a route is worth it need not be left out of the dear ones.
-Columns: CPU seconds, ratio to the scan with all routes, seconds more, verdicts that differ, classes
-left undecided.
+never win, classes, features), over the box |x| <= 100 or the set that its last word names. All
+scans of a cell run in one process on one thread. A route stays in softgeom/routes.py only where
+some cell takes 1.5 times as long and a second more without it, or loses a verdict.
 
-Writes results/bench/routes.csv; rows of other cells stay.
+Writes results/bench/routes.csv (CPU seconds, ratio to the scan with all routes, seconds more,
+verdicts that differ, classes left undecided); rows of other cells stay.
 """
 
 # ruff: noqa: E402 - the thread count must be set before numpy is imported
@@ -26,6 +22,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,10 +55,10 @@ def main() -> None:
         print(rows[rows.cell == cell].to_string(index=False), flush=True)
 
 
-def measure(cell: str, left_out: list[str]) -> list[dict[str, object]]:
+def measure(cell: str, left_out: list[str]) -> list[dict[str, Any]]:
     """A row for the scan with all routes, and one for each route that is left out."""
     layer, features = _problem(cell)
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     whole, verdicts = 0.0, np.zeros(0)
     for without in ("", *left_out):
         started = time.process_time()
@@ -70,17 +67,10 @@ def measure(cell: str, left_out: list[str]) -> list[dict[str, object]]:
         these = found.table.verdict.to_numpy()
         if not without:
             whole, verdicts = seconds, these
-        rows.append(
-            {
-                "cell": cell,
-                "without": without or "none",
-                "cpu_s": seconds,
-                "ratio": seconds / whole,
-                "more_s": seconds - whole,
-                "differ": int(np.sum((these != verdicts) & (these != "undecided"))),
-                "undecided": found.counts["undecided"],
-            }
-        )
+        differ = int(np.sum((these != verdicts) & (these != "undecided")))
+        row = {"cell": cell, "without": without or "none", "cpu_s": seconds}
+        row |= {"ratio": seconds / whole, "more_s": seconds - whole}
+        rows.append(row | {"differ": differ, "undecided": found.counts["undecided"]})
     return rows
 
 

@@ -1,19 +1,17 @@
-"""A whole scan over a grid of layers: classes, features, few and many of them
-unargmaxable, and heads that are in production.
+"""Whole scans over a grid of layers (classes, features, few and many of them unargmaxable), and of
+heads that are in production.
 
-    python benchmarks/scan_grid.py [--classes 2000 8000 32000] [--features 64 128 256 512] [--real
-    ppocr-v4 ...] [--no-grid] [--missing]
+    python benchmarks/scan_grid.py [--classes 2000 8000 32000] [--features 64 128 256 512]
+        [--real ppocr-v4 ...] [--no-grid] [--missing]
 
-Each cell runs in a process of its own, on one thread, and is measured against its own floor: one `W
-@ W.T` in float32 with row maxima, taken before and after the scan (a busy machine distorts seconds
-more than ratios; `floor_spread` is how far apart the two are). `grid` cells are layers of
-`hard_layer`: "few" plants 1% unargmaxable, "many" 25%. Rows of earlier runs stay unless their cell
-is run again; after each cell the table is written, so that a run that was stopped loses nothing,
-and `--missing` goes on with what is not there yet. Columns: CPU seconds of floor, scan and
-verification, their ratio to the floor, what a proof costs beyond four floors in milliseconds, and
-the BLAS kernel (this class of machine may pin an old one, which shifts ratios).
+Each cell runs in a process of its own, on one thread, and is measured against its own floor: one
+`W @ W.T` in float32 with row maxima, taken before and after the scan (a busy machine distorts
+seconds more than ratios; `floor_spread` is how far apart the two are). Layers of the grid are from
+`hard_layer`: "few" plants 1% unargmaxable, "many" 25%. Rows of earlier runs stay; `--missing` goes
+on with cells that are not there yet.
 
-Writes results/bench/scan_grid.csv.
+Writes results/bench/scan_grid.csv: CPU seconds of floor, scan and verification, their ratio to the
+floor, milliseconds that a proof costs beyond four floors, and the BLAS kernel.
 """
 
 # ruff: noqa: E402 - the thread count must be set before numpy is imported
@@ -62,22 +60,18 @@ def main() -> None:
     for cell in [*((name, "0", "0") for name in options.real), *cells]:
         if options.missing and _name(*cell) in known:
             continue
-        done = subprocess.run(
-            [sys.executable, __file__, "--cell", *cell], stdout=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, __file__, "--cell", *cell]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if done.returncode:
             print(f"{' '.join(cell)}: failed, left out", flush=True)
             continue
         row = json.loads(done.stdout.splitlines()[-1])
         known[row["layer"]] = row
-        print(
-            f"{row['layer']}: {row['over_floor']:.1f} floors, {row['unargmaxable']} unargmaxable",
-            flush=True,
-        )
+        cost = f"{row['over_floor']:.1f} floors, {row['unargmaxable']} unargmaxable"
+        print(f"{row['layer']}: {cost}", flush=True)
         TABLE.parent.mkdir(parents=True, exist_ok=True)
-        pd.DataFrame(list(known.values())).to_csv(
-            TABLE, index=False, lineterminator="\n", float_format="%.4g"
-        )
+        table = pd.DataFrame(list(known.values()))
+        table.to_csv(TABLE, index=False, lineterminator="\n", float_format="%.4g")
 
 
 def measure(kind: str, classes: str, features: str) -> dict[str, Any]:
@@ -95,23 +89,14 @@ def measure(kind: str, classes: str, features: str) -> dict[str, Any]:
     after = _floor(layer)
     floor = (before + after) / 2
     proofs = found.counts["unargmaxable"] + found.counts["undecided"]
-    return {
-        "layer": _name(kind, classes, features),
-        "kind": kind,
-        "classes": layer.classes,
-        "features": layer.dimension,
-        **found.counts,
-        "floor_cpu_s": floor,
-        "floor_spread": abs(before - after) / floor,
-        "scan_cpu_s": cost,
-        "verify_cpu_s": check,
-        "over_floor": (cost + check) / floor,
-        "reached": _reached(layer, found, floor, cost + check),
-        "ms_per_proof": 1e3 * max(0.0, cost + check - FLOORS * floor) / proofs if proofs else 0.0,
-        "blas": ", ".join(
-            sorted({str(pool.get("architecture", "?")) for pool in threadpool_info()})
-        ),
-    }
+    blas = sorted({str(pool.get("architecture", "?")) for pool in threadpool_info()})
+    row = {"layer": _name(kind, classes, features), "kind": kind}
+    row |= {"classes": layer.classes, "features": layer.dimension, **found.counts}
+    row |= {"floor_cpu_s": floor, "floor_spread": abs(before - after) / floor}
+    row |= {"scan_cpu_s": cost, "verify_cpu_s": check, "over_floor": (cost + check) / floor}
+    row["reached"] = _reached(layer, found, floor, cost + check)
+    beyond = max(0.0, cost + check - FLOORS * floor)
+    return row | {"ms_per_proof": 1e3 * beyond / proofs if proofs else 0.0, "blas": ", ".join(blas)}
 
 
 def _name(kind: str, classes: str, features: str) -> str:
@@ -144,19 +129,14 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--classes", nargs="*", type=int, default=[2_000, 8_000, 32_000])
-    parser.add_argument("--features", nargs="*", type=int, default=[64, 128, 256, 512])
-    parser.add_argument(
-        "--real", nargs="*", default=list(REAL), help="released models, files, or folders"
-    )
-    parser.add_argument("--no-grid", action="store_true", help="the real heads alone")
-    parser.add_argument(
-        "--missing", action="store_true", help="only cells that the table does not have"
-    )
-    parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--classes", nargs="*", type=int, default=[2_000, 8_000, 32_000])
+    add("--features", nargs="*", type=int, default=[64, 128, 256, 512])
+    add("--real", nargs="*", default=list(REAL), help="released models, files, or folders")
+    add("--no-grid", action="store_true", help="the real heads alone")
+    add("--missing", action="store_true", help="only cells that the table does not have")
+    add("--cell", nargs=3, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

@@ -61,21 +61,14 @@ def measure(
     unargmaxable, unargmaxable_seconds = check(work, layer, "--only", "unargmaxable")
     winners, winners_seconds = check(work, layer, "--only", "argmaxable", "--sample", str(sample))
     ways = dict(re.findall(r"'(\w+)': (\d+)", unargmaxable + winners))
-    return {
-        "head": name,
-        "feature_set": features.describe(),
-        "classes": layer.classes,
-        "features": layer.dimension,
-        **found.counts,
-        "proven_by_room": int(ways.get("room", 0)),
-        "proven_by_simplex": int(ways.get("simplex", 0)),
-        "witnesses_checked": int(ways.get("witness", 0)),
-        "scan_seconds": round(scanned - started, 1),
-        "verify_seconds": round(verified - verifying, 1),
-        "unargmaxable_seconds": round(unargmaxable_seconds, 1),
-        "witnesses_seconds": round(winners_seconds, 1),
-        "evidence_megabytes": round((work / EVIDENCE).stat().st_size / 1e6, 1),
-    }
+    row: dict[str, object] = {"head": name, "feature_set": features.describe()}
+    row |= {"classes": layer.classes, "features": layer.dimension, **found.counts}
+    row |= {f"proven_by_{way}": int(ways.get(way, 0)) for way in ("room", "simplex")}
+    seconds = {"scan": scanned - started, "verify": verified - verifying}
+    seconds |= {"unargmaxable": unargmaxable_seconds, "witnesses": winners_seconds}
+    row["witnesses_checked"] = int(ways.get("witness", 0))
+    row |= {f"{what}_seconds": round(took, 1) for what, took in seconds.items()}
+    return row | {"evidence_megabytes": round((work / EVIDENCE).stat().st_size / 1e6, 1)}
 
 
 def main() -> None:
@@ -92,21 +85,17 @@ def main() -> None:
     layer = load_head(options.model).layer
     d = layer.dimension
     features = Box(100.0) if options.features == "box" else Ellipsoid(np.ones(d), centred=True)
+    name = options.name or options.model
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
-        row = measure(
-            options.model, options.name or options.model, features, layer, work, options.sample
-        )
-    table = pd.read_csv(options.out).to_dict("records") if options.out.is_file() else []
-    kept = [
-        old
-        for old in table
-        if (old["head"], old["feature_set"]) != (row["head"], row["feature_set"])
-    ]
+        row = measure(options.model, name, features, layer, work, options.sample)
+    rows = pd.DataFrame([row])
+    if options.out.is_file():
+        old = pd.read_csv(options.out)
+        same = (old["head"] == name) & (old["feature_set"] == row["feature_set"])
+        rows = pd.concat([old[~same], rows])
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(sorted([*kept, row], key=lambda r: (r["head"], r["feature_set"]))).to_csv(
-        options.out, index=False
-    )
+    rows.sort_values(["head", "feature_set"]).to_csv(options.out, index=False)
     print(pd.Series(row).to_string())
 
 
