@@ -1,12 +1,11 @@
 """Data sources: folder, then hub, then a stand-in that says so; bad files are named."""
 
 import hashlib
-import http.server
 import importlib.util
 import logging
 import os
 import re
-import threading
+import socket
 import time
 from types import SimpleNamespace
 
@@ -19,12 +18,14 @@ from compendium.corpora import checksums, lexicon
 from compendium.corpora import reviews as reviews_module
 from softgeom import source as source_module
 
+PARTS = ("train", "test", "unsupervised")
+
 
 @pytest.fixture
 def imdb_folder(compendium):
     folder = compendium / "data" / "raw" / "imdb"
     folder.mkdir()
-    for part, label in (("train", [0, 1]), ("test", [1, 0]), ("unsupervised", [-1, -1])):
+    for part, label in zip(PARTS, ([0, 1], [1, 0], [-1, -1]), strict=True):
         texts = [f"{part} one<br /><br />end", f"{part} two"]
         pd.DataFrame({"text": texts, "label": label}).to_parquet(folder / f"{part}.parquet")
     return folder
@@ -42,10 +43,9 @@ def test_another_file_than_the_committed_one_is_used_and_said_once(imdb_folder, 
 
 def test_committed_checksums_are_those_of_the_files_that_the_data_page_names(repository):
     known = checksums.committed(repository / checksums.FILE)
-    page = (repository / "data" / "README.md").read_text()
     assert {"imdb", "wikitext", "models"} == {name.partition("/")[0] for name in known}
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
-    assert "checksums.txt" in page
+    assert "checksums.txt" in (repository / "data" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_committed_checksums_are_those_of_the_files_that_the_data_page_names(rep
 )
 def test_bad_review_files_get_one_sentence(imdb_folder, spoil, message):
     path = imdb_folder / "train.parquet"
-    if spoil is None:
-        path.unlink()
-    else:
-        spoil(pd.read_parquet(path)).to_parquet(path)
+    frame = pd.read_parquet(path)
+    path.unlink()
+    if spoil:
+        spoil(frame).to_parquet(path)
     with pytest.raises(ValueError, match=message):
         corpora.load_reviews()
 
@@ -75,11 +75,8 @@ def test_stand_in_reviews_are_announced_balanced_reproducible_and_planted(compen
     assert "embedded stand-in" in caplog.text
     assert first.train["label"].mean() == 0.5
     assert corpora.load_reviews().source.sha256 == first.source.sha256
-    assert first.planted == corpora.PLANTED_WORDS
-    positive, negative = (
-        first.train["text"].str.count("|".join(corpora.PLANTED_WORDS[side]))
-        for side in ("positive", "negative")
-    )
+    words = (first.planted[side] for side in ("positive", "negative"))
+    positive, negative = (first.train["text"].str.count("|".join(some)) for some in words)
     agreement = ((positive > negative) == (first.train["label"] == 1))[positive != negative]
     assert 0.85 < agreement.mean() < 1.0
 
@@ -89,8 +86,8 @@ def test_unknown_text_lists_the_names_and_a_part_serves_evaluation(compendium):
         corpora.load_text("wiki")
     folder = compendium / "data" / "raw" / "wikitext"
     folder.mkdir()
-    (folder / "wikitext-103.valid.txt").write_text("valid", encoding="utf-8")
-    (folder / "wikitext-103.test.txt").write_text("test", encoding="utf-8")
+    for part in ("valid", "test"):
+        (folder / f"wikitext-103.{part}.txt").write_text(part, encoding="utf-8")
     assert corpora.load_text("wikitext-103", ("validation", "test")).test == "test"
     assert corpora.load_text("wikitext-103").source.stand_in
     (folder / "wikitext-103.test.txt").write_text(" \n", encoding="utf-8")
@@ -98,12 +95,9 @@ def test_unknown_text_lists_the_names_and_a_part_serves_evaluation(compendium):
         corpora.load_text("wikitext-103", ("test",))
 
 
-def test_text_of_reviews_keeps_order_and_loses_html(imdb_folder):
+def test_texts_are_split_without_loss(imdb_folder):
     text = corpora.load_text("imdb")
     assert text.train + text.validation + text.test == "unsupervised one\nendunsupervised two"
-
-
-def test_python_reference_is_split_without_loss(compendium):
     text = corpora.load_text("python-reference")
     whole = text.train + text.validation + text.test
     assert len(whole) > 300_000
@@ -111,80 +105,64 @@ def test_python_reference_is_split_without_loss(compendium):
     assert text.source.sha256 == source_module.sha256_of(whole.encode())
 
 
-class TestHub:
-    """The hub is asked once, briefly, and never when the caller said not to."""
+@pytest.fixture
+def hub(compendium, monkeypatch, asked_anew):
+    """Let the hub's client hand out given parts, or raise a given error."""
+    import datasets
 
-    @pytest.fixture(autouse=True)
-    def _fresh_probe(self, monkeypatch, asked_anew):
-        monkeypatch.setenv("HF_HUB_OFFLINE", "")
-        for proxy in ("HTTPS_PROXY", "https_proxy"):
-            monkeypatch.delenv(proxy, raising=False)
+    def serve(content):
+        def load_dataset(repository, configuration=None, *, revision):
+            if isinstance(content, Exception):
+                raise content
+            return datasets.DatasetDict(
+                {part: datasets.Dataset.from_dict(rows) for part, rows in content.items()}
+            )
 
-    def test_offline_is_noticed_within_two_seconds(self, monkeypatch, caplog):
-        # the discard port: nothing listens there
-        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-        started = time.monotonic()
-        assert corpora.hub_reachable() is False
-        assert time.monotonic() - started < 2
-        assert os.environ["HF_HUB_OFFLINE"] == "1"
-        assert "127.0.0.1 does not answer" in caplog.text
+        monkeypatch.setenv("HF_HUB_OFFLINE", "")  # the temporary compendium is offline
+        monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+        monkeypatch.setattr(source_module, "_connects", lambda address: True)
 
-    def test_offline_by_request_makes_no_probe(self, monkeypatch):
-        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-        monkeypatch.setattr(source_module, "_connects", lambda _: pytest.fail("the hub was asked"))
-        assert corpora.hub_reachable() is False
+    return serve
 
-    def test_a_fetched_corpus_is_kept_with_its_commit(self, compendium, hub):
-        parts = ("train", "test", "unsupervised")
-        hub({part: {"text": [part, "two"], "label": [0, 1]} for part in parts})
-        first, second = corpora.load_reviews(), corpora.load_reviews()
-        assert first.source == second.source
-        assert (first.source.kind, first.source.revision) == ("hub", reviews_module.REVISION)
-        assert first.test["text"].tolist() == ["test", "two"]
-        assert not list((compendium / "data" / "raw").glob("*.incomplete"))
 
-    def test_what_was_damaged_after_it_was_fetched_is_refused(self, compendium, hub):
-        parts = ("train", "validation", "test")
-        hub({part: {"text": [f"{part} one\n", "two\n"]} for part in parts})
+def test_a_fetched_corpus_is_kept_with_its_commit_and_refused_once_damaged(compendium, hub):
+    hub({part: {"text": [part, "two"], "label": [0, 1]} for part in PARTS})
+    first, second = corpora.load_reviews(), corpora.load_reviews()
+    assert first.source == second.source
+    assert (first.source.kind, first.source.revision) == ("hub", reviews_module.REVISION)
+    assert first.test["text"].tolist() == ["test", "two"]
+    raw = compendium / "data" / "raw"
+    assert not list(raw.glob("*.incomplete"))
+    hub({part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")})
+    corpora.load_text("wikitext-103")
+    (raw / "wikitext" / "wikitext-103.valid.txt").write_text("validation one\n")
+    with pytest.raises(ValueError, match=r"103\.valid\.txt was damaged after it was fetched"):
         corpora.load_text("wikitext-103")
-        path = compendium / "data" / "raw" / "wikitext" / "wikitext-103.valid.txt"
-        path.write_text("validation one\n")
-        with pytest.raises(ValueError, match=r"103\.valid\.txt was damaged after it was fetched"):
-            corpora.load_text("wikitext-103")
 
-    def test_a_hub_that_breaks_off_leaves_the_stand_in(self, hub, caplog):
-        hub(ConnectionError("reset"))
-        assert corpora.load_reviews().source.stand_in
-        assert corpora.load_text("wikitext-103").source.stand_in
-        assert "IMDb could not be fetched (ConnectionError: reset)" in caplog.text
 
-    @pytest.fixture
-    def hub(self, compendium, monkeypatch):
-        """Let the hub's clients hand out given parts, or raise a given error."""
-        import datasets
+def test_a_hub_that_breaks_off_leaves_the_stand_in(hub, caplog):
+    hub(ConnectionError("reset"))
+    assert corpora.load_reviews().source.stand_in
+    assert corpora.load_text("wikitext-103").source.stand_in
+    assert "IMDb could not be fetched (ConnectionError: reset)" in caplog.text
 
-        def serve(content):
-            def load_dataset(repository, configuration=None, *, revision):
-                if isinstance(content, Exception):
-                    raise content
-                parts = zip(content, map(datasets.Dataset.from_dict, content.values()), strict=True)
-                return datasets.DatasetDict(parts)
 
-            monkeypatch.setenv("HF_HUB_OFFLINE", "")  # the temporary compendium is offline
-            monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-            monkeypatch.setattr(source_module, "_connects", lambda address: True)
-
-        return serve
-
-    def test_a_hub_that_answers_is_found(self, monkeypatch):
-        server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-            assert corpora.hub_reachable() is True
-        finally:
-            server.shutdown()
-            server.server_close()
+def test_the_hub_is_asked_briefly_and_not_at_all_when_the_caller_said_so(monkeypatch, asked_anew):
+    for proxy in ("HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(proxy, raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{port}")
+        assert corpora.hub_reachable() is True
+    source_module.hub_reachable.cache_clear()
+    started = time.monotonic()
+    assert corpora.hub_reachable() is False
+    assert time.monotonic() - started < 2
+    assert os.environ["HF_HUB_OFFLINE"] == "1"
+    source_module.hub_reachable.cache_clear()
+    monkeypatch.setattr(source_module, "_connects", lambda _: pytest.fail("the hub was asked"))
+    assert corpora.hub_reachable() is False
 
 
 def test_real_imdb_has_the_published_shape(real_data):
@@ -204,8 +182,7 @@ def test_valences_of_a_vocabulary_and_a_lexicon_absent_or_damaged(monkeypatch, t
     file.write_text("amazing\t2.8\t0.6\t[3]\ncan't\t-0.5\t1\t[0]\n", encoding="utf-8")
     valence, source = lexicon.load_valences(["cant", "movie", "amazing"])
     np.testing.assert_array_equal(valence, [-0.5, np.nan, 2.8])
-    assert source.kind == "package"
-    assert not source.stand_in
+    assert (source.kind, source.stand_in) == ("package", False)
     file.write_text("good\t1.9\t0.9\t[2]\nbad\n", encoding="utf-8")
     with pytest.raises(ValueError, match="line 2: not a word and its valence"):
         lexicon.load_valences(["good"])

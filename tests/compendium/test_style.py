@@ -26,24 +26,16 @@ def draw():
     plt.close("all")
 
 
-def test_two_runs_give_the_same_bytes(draw, tmp_path):
-    told = {"alt": "a falling line", "note": "data: none"}
-    first, second = (
-        [file.read_bytes() for file in style.save_figure(draw(), tmp_path / run / "line", **told)]
-        for run in ("first", "second")
-    )
-    assert first == second
-    # two runs within one second would not show it
-    assert b"CreationDate" not in second[1]
-
-
-def test_alt_text_and_facts_are_inside_the_png_or_it_is_refused(draw, tmp_path):
-    told = {"alt": "a falling line", "metadata": {"seed": 3}}
-    png, pdf = style.save_figure(draw(), tmp_path / "line", **told)
+def test_two_runs_give_the_same_bytes_with_alternative_text_and_facts_inside(draw, tmp_path):
+    told = {"alt": "a falling line", "note": "data: none", "metadata": {"seed": 3}}
+    first, second = (style.save_figure(draw(), tmp_path / n / "line", **told) for n in "ab")
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
+    png, pdf = second
     with Image.open(png) as image:
         assert image.text["Description"] == "a falling line"
         assert json.loads(image.text["Comment"]) == {"seed": 3}
     assert b"a falling line" in pdf.read_bytes()
+    assert b"CreationDate" not in pdf.read_bytes()  # two runs within one second do not show it
     with pytest.raises(ValueError, match="figure line: alternative text is missing"):
         style.save_figure(draw(), tmp_path / "line", alt=" ")
 

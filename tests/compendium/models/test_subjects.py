@@ -8,15 +8,15 @@ from compendium.models.subjects import Subject, load_known
 from papers.language_model import GPT, GPTConfig, train_tokenizer
 
 
-def _subject() -> Subject:
+@pytest.fixture
+def subject() -> Subject:
     tokenizer = train_tokenizer("a rose is a rose is a rose", 260)
     config = GPTConfig(d_vocab=len(tokenizer), d_model=8, n_heads=2, n_layers=1, d_mlp=12, n_ctx=6)
     model = GPT(config).double().requires_grad_(False)
     return Subject("tiny", model, tokenizer, Source("tiny", "computed"))
 
 
-def test_reading_and_windows_are_cut_by_the_context():
-    subject = _subject()
+def test_reading_and_windows_are_cut_by_the_context(subject):
     assert subject.read("a rose is a rose").shape == (1, 6)
     assert subject.tokenizer.decode(subject.read("a")[0].tolist()) == "a"
     found = subject.windows("a rose is a rose is a rose " * 9, 50, 4)
@@ -25,8 +25,7 @@ def test_reading_and_windows_are_cut_by_the_context():
     assert subject.start == subject.tokenizer.end
 
 
-def test_texts_continue_the_prompt_and_differ_by_seed():
-    subject = _subject()
+def test_texts_continue_the_prompt_and_differ_by_seed(subject):
     prompt = subject.read("a ")[0, :1]
     texts = subject.speak(3, 50, prompt, seed=0)
     assert texts.shape == (3, 6)
@@ -35,8 +34,7 @@ def test_texts_continue_the_prompt_and_differ_by_seed():
     assert not torch.equal(texts, subject.speak(3, 50, prompt, seed=1))
 
 
-def test_next_tokens_come_with_the_frequencies_of_the_softmax():
-    subject = _subject()
+def test_next_tokens_come_with_the_frequencies_of_the_softmax(subject):
     with torch.no_grad():
         # make one token stand out
         subject.model.W_U[7] = 40 * subject.model.ln_final(subject.model.W_E[[5]])[0]
