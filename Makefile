@@ -86,7 +86,7 @@ $(NOTEBOOKS): | $(call layer,notebooks)
 $(if $(filter $(NOTEBOOKS) scan,$(MAKECMDGOALS)),,$(error PARAMS changes one notebook: make 10_braid_counts PARAMS="seed=1"))
 endif
 $(call executed,%): $(wildcard $(patsubst %,scanner/src/softgeom/%.py,arrays colours parallel source threads writing) \
-  lib/compendium/*.py lib/compendium/claims/*.py lib/compendium/drawing/*.py data/reference/*.csv)
+  lib/compendium/*.py lib/compendium/claims/*.py data/reference/*.csv)
 $(call executed,01% 14% 28% 3%): $(call code,papers/circuits papers/language_model) $(scanner)
 $(call executed,1% 5% 32% 35%): $(call code,papers/bottleneck) $(scanner)
 $(call executed,2% 6% 90%): $(call code,papers/margins papers/language_model)

@@ -94,7 +94,7 @@ def of(runs: Iterable[NotebookRun]) -> tuple[list[Outcome], list[str]]:
     for run in runs:
         again = f"run `make {run.name} PROFILE={run.profile}`"
         for row in run.record["claims"]:
-            claim = register.claims.get(row["id"])
+            claim = register.get(row["id"])
             if claim is None or claim.notebook != run.name:
                 fault = f"{run.name} recorded {row['id']} in profile {run.profile}"
                 faults.append(f"{fault}, which is not its claim any more: {again}")

@@ -84,7 +84,7 @@ def recorded(what: str, profiles: tuple[str, ...] = COMMITTED) -> Any:
     notebook, _, key = name.rpartition("/")
     if notebook == "bench":
         return _cell(paths.root() / "results" / "bench" / f"{key}.csv", place)
-    run = committed(notebook or claims.load().claims[name].notebook, profiles)
+    run = committed(notebook or claims.load()[name].notebook, profiles)
     if run.aside:
         raise KeyError(f"{what}: recorded {run.aside} alone")
     if not notebook:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from compendium import corpora
-from compendium.corpora import checksums, lexicon
+from compendium.corpora import checksums
 from compendium.corpora import reviews as reviews_module
 from softgeom import source as source_module
 
@@ -178,11 +178,11 @@ def test_valences_of_a_vocabulary_and_a_lexicon_absent_or_damaged(monkeypatch, t
     spec, file = SimpleNamespace(origin=str(tmp_path / "a.py")), tmp_path / "vader_lexicon.txt"
     for found in (None, spec):  # no package; no such file in it
         monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=found: found)
-        assert lexicon.load_valences(["amazing"])[0] is None
+        assert corpora.load_valences(["amazing"])[0] is None
     file.write_text("amazing\t2.8\t0.6\t[3]\ncan't\t-0.5\t1\t[0]\n", encoding="utf-8")
-    valence, source = lexicon.load_valences(["cant", "movie", "amazing"])
+    valence, source = corpora.load_valences(["cant", "movie", "amazing"])
     np.testing.assert_array_equal(valence, [-0.5, np.nan, 2.8])
     assert (source.kind, source.stand_in) == ("package", False)
     file.write_text("good\t1.9\t0.9\t[2]\nbad\n", encoding="utf-8")
     with pytest.raises(ValueError, match="line 2: not a word and its valence"):
-        lexicon.load_valences(["good"])
+        corpora.load_valences(["good"])

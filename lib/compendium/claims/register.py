@@ -48,29 +48,19 @@ class Claim:
     root: str = ""
 
 
-@dataclass(frozen=True)
-class Register(Mapping[str, Claim]):
+class Register(dict[str, Claim]):
     """All claims by id, in the order of the papers; the papers' titles, the roots' meanings."""
 
-    claims: dict[str, Claim]
-    titles: dict[str, str]
-    roots: dict[str, str]
+    def __init__(
+        self, claims: Mapping[str, Claim], titles: dict[str, str], roots: dict[str, str]
+    ) -> None:
+        super().__init__(claims)
+        self.titles, self.roots = titles, roots
 
-    def __getitem__(self, id: str) -> Claim:
-        if id not in self.claims:
-            near = [other for other in self.claims if other.startswith(id[:6])] or list(self.claims)
-            names = listed(near[:8]) or "none"
-            raise ValueError(f"data/claims/ has no claim {id!r}; near it are {names}")
-        return self.claims[id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.claims)
-
-    def __len__(self) -> int:
-        return len(self.claims)
-
-    def __contains__(self, id: object) -> bool:
-        return id in self.claims
+    def __missing__(self, id: str) -> Claim:
+        near = [other for other in self if other.startswith(id[:6])] or list(self)
+        names = listed(near[:8]) or "none"
+        raise ValueError(f"data/claims/ has no claim {id!r}; near it are {names}")
 
 
 def load(folder: Path | None = None) -> Register:
@@ -153,24 +143,19 @@ def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim
         faults.append(f"unknown root {root!r}; the files name {listed(roots) or 'none'}")
     if not paths.notebook(entry["notebook"]).is_file():
         faults.append(f"notebooks/{entry['notebook']}.ipynb does not exist")
-    examples = tuple(
-        (verdict, evidence)
-        for verdict, found in entry["examples"].items()
-        for evidence in _listed(found)
-    )
+    each = [(verdict, _listed(found)) for verdict, found in entry["examples"].items()]
+    examples = tuple((verdict, evidence) for verdict, found in each for evidence in found)
     if rule is not None and not faults:
         faults = _faults_of_examples(entry["id"], rule, examples)
     if rule is None or faults:
         return None, faults
-    place, statement, hypotheses = (
-        " ".join(entry.get(key, "").split()) for key in ("place", "statement", "hypotheses")
-    )
+    texts = {
+        key: " ".join(entry.get(key, "").split()) for key in ("place", "statement", "hypotheses")
+    }
     sentences = tuple(Pointer(**one) for one in _listed(entry.get("sentence", [])))
-    claim = Claim(
-        entry["id"], paper, place, entry["kind"], statement, entry["notebook"], rule, examples,
-        sentences, hypotheses, root,
-    )  # fmt: skip
-    return claim, []
+    named = {key: entry[key] for key in ("id", "kind", "notebook")} | texts
+    more = {"rule": rule, "examples": examples, "sentences": sentences, "root": root}
+    return Claim(paper=paper, **named, **more), []
 
 
 def _listed(found: Any) -> list[Any]:

@@ -1,7 +1,10 @@
-"""Film reviews with a sentiment label: IMDb (Maas et al. 2011), or generated ones."""
+"""Film reviews with a sentiment label: IMDb (Maas et al. 2011), or generated ones; and words with
+the sentiment that people gave them.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +35,9 @@ _GENERATED = {"train": 2000, "test": 2000, "unsupervised": 2000}  # reviews per 
 _SIDES = ("negative", "positive")
 _SENTIMENT_SHARE = 0.10  # of a generated review's words carry sentiment ...
 _AGREEMENT = 0.80  # ... and this share of them agrees with the label: easy, but not trivial
+
+_APOSTROPHES = str.maketrans("", "", "'’`´")  # the reviews' words are spelt without them
+NO_LEXICON = Source("no sentiment lexicon", "embedded", "vaderSentiment is not installed")
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,30 @@ def generated_reviews() -> Reviews:
     why += "has IMDb"
     source = Source("generated reviews", "embedded", why, sha256=sha256_of(text.encode()))
     return Reviews(**frames, source=announce(source), planted=PLANTED_WORDS)
+
+
+def load_valences(vocabulary: list[str] | np.ndarray) -> tuple[np.ndarray | None, Source]:
+    """The valence of each word (W,) in VADER (Hutto and Gilbert 2014; ten raters a word, from -4 to
+    4), read as text from the package vaderSentiment; NaN where it is not listed; None, and why,
+    when the lexicon is not there. It knows nothing of the reviews' labels. ValueError at a line
+    without a word and a number.
+    """
+    spec = importlib.util.find_spec("vaderSentiment")
+    file = Path(spec.origin or "").with_name("vader_lexicon.txt") if spec else None
+    if file is None or not file.is_file():
+        return None, announce(NO_LEXICON)
+    text = file.read_text(encoding="utf-8")
+    valence: dict[str, float] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        word, *columns = line.split("\t")
+        try:
+            valence.setdefault(word.lower().translate(_APOSTROPHES), float(columns[0]))
+        except (IndexError, ValueError):
+            told = f"not a word and its valence: {line[:60]!r}"
+            raise ValueError(f"{file.name}, line {number}: {told}") from None
+    named, digest = ("VADER sentiment lexicon", "package", "vaderSentiment"), text.encode()
+    source = Source(*named, sha256=sha256_of(digest))
+    return np.array([valence.get(str(word), np.nan) for word in vocabulary]), announce(source)
 
 
 def _generate(rng: np.random.Generator, positive: bool) -> str:

@@ -1,1 +1,0 @@
-"""What several notebooks draw alike."""
