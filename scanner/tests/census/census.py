@@ -180,49 +180,45 @@ def truth(model: Any) -> tuple[Any, str]:
     return watched, "forward pass"
 
 
-def _watched(model: Any) -> Any:
-    """The layer whose output is the logits of some input, or None."""
+def _runs(model: Any, layers: list[Any]) -> Iterator[tuple[Any, list[tuple[Any, Any, Any]]]]:
+    """The logits for each input that the model takes, and the layers that ran with what each was
+    fed and gave, in their order.
+    """
     import torch
 
-    made: list[tuple[Any, Any, Any]] = []
-    layers = [part for part in model.modules() if getattr(part, "weight", None) is not None]
-    hooks = [part.register_forward_hook(lambda *three: made.append(three)) for part in layers]
+    seen: list[tuple[Any, Any, Any]] = []
+    hooks = [part.register_forward_hook(lambda *three: seen.append(three)) for part in layers]
     try:
         for given in _inputs(model):
-            made.clear()
+            seen.clear()
             try:
                 with torch.no_grad():
-                    answer = model(**given)
+                    logits = getattr(model(**given), "logits", None)
             except Exception:  # not an input of this model
                 continue
-            logits = getattr(answer, "logits", None)
-            for part, _, out in reversed(made):
-                if torch.is_tensor(out) and torch.is_tensor(logits) and _same(out, logits):
-                    return part
+            if torch.is_tensor(logits):
+                yield logits, seen
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _watched(model: Any) -> Any:
+    """The layer whose output is the logits of some input, or None."""
+    layers = [part for part in model.modules() if getattr(part, "weight", None) is not None]
+    for logits, seen in _runs(model, layers):
+        for part, _, out in reversed(seen):
+            if hasattr(out, "shape") and _same(out, logits):
+                return part
     return None
 
 
 def _fed(model: Any, layer: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """What the model feeds its layer (n, d) for one of the inputs, and its scores; or None."""
-    import torch
-
-    fed: list[Any] = []
-    hook = layer.register_forward_pre_hook(lambda _, given: fed.append(given[0].detach()))
-    try:
-        for given in _inputs(model):
-            try:
-                with torch.no_grad():
-                    scores = getattr(model(**given), "logits", torch.empty(0, 0))
-            except Exception:  # not an input of this model
-                continue
-            if fed:
-                x, y = (each.double().flatten(0, -2).numpy() for each in (fed[-1], scores))
-                return x, y
-    finally:
-        hook.remove()
+    for logits, seen in _runs(model, [layer]):
+        if seen:
+            fed = seen[-1][1][0]
+            return tuple(each.detach().double().flatten(0, -2).numpy() for each in (fed, logits))
     return None
 
 
@@ -337,15 +333,10 @@ def page(rows: list[dict[str, str]]) -> str:
     return PAGE.format(table=table, refused=refused, unbuilt=unbuilt)
 
 
-def transformers_quiet() -> None:
-    """No bars of progress among the rows."""
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
-
-
 def main() -> int:
     """Ask, and keep the table as rows come; the exit code."""
+    import transformers
+
     parser = argparse.ArgumentParser(prog="census", description=__doc__.split("\n\n")[0])
     parser.add_argument("names", nargs="*", help="classes (default: all)")
     parser.add_argument("--anew", action="store_true", help="ask those again that have a row")
@@ -354,11 +345,9 @@ def main() -> int:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("takes too long")))
-    transformers_quiet()
-    rows = {}
-    if options.out.is_file():
-        with options.out.open(newline="") as file:
-            rows = {each["class"]: each for each in csv.DictReader(file)}
+    transformers.utils.logging.disable_progress_bar()
+    kept = options.out.read_text(encoding="utf-8") if options.out.is_file() else ""
+    rows = {each["class"]: each for each in csv.DictReader(kept.splitlines())}
     everything = list(families())
     random.Random(0).shuffle(everything)  # a part of the census is a sample of it
     for kind, family, name in everything:

@@ -1,16 +1,15 @@
 """The llama2.c format: seven int32, then float32 arrays in a fixed order, little-endian, without
 names.
 
-dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len; a positive vocab_size means
-that the unembedding is the embedding, a negative one that W (C, d) follows at the end. With nothing
-but a length to go by, the header is checked for impossible numbers and against the size of the
-file. The tokenizer file is an int32 (longest token), then for each token a float32 score, an int32
-length and the bytes.
+A positive vocab_size means that the unembedding is the embedding, a negative one that W (C, d)
+follows at the end. The header is checked for impossible numbers and against the size of the file.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +19,7 @@ from softgeom.checkpoints.opened import Asked, Opened, Shown
 from softgeom.checkpoints.tensors import ArrayStore
 from softgeom.layer import Ellipsoid
 
-_FIELDS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "seq_len")
-_HEADER_BYTES = 4 * len(_FIELDS)
+_HEADER_BYTES = 28
 _LARGEST = 2**24  # no size of a model in this format comes near; a header beyond it is not a header
 
 
@@ -54,8 +52,8 @@ def read_llama2c(path: str | Path) -> tuple[Llama2cConfig, dict[str, np.ndarray]
     with path.open("rb") as file:
         config = _config(file.read(_HEADER_BYTES), path)
     shapes = _shapes(config)
-    sizes = [int(np.prod(shape, dtype=object)) for shape in shapes.values()]
-    size, expected = path.stat().st_size, _HEADER_BYTES + 4 * sum(sizes)
+    ends = list(accumulate(math.prod(shape) for shape in shapes.values()))
+    size, expected = path.stat().st_size, _HEADER_BYTES + 4 * ends[-1]
     if size != expected:
         state = f"{size - expected} bytes too long"
         if size < expected:
@@ -65,18 +63,18 @@ def read_llama2c(path: str | Path) -> tuple[Llama2cConfig, dict[str, np.ndarray]
             f"bytes, not {size}."
         )
     data = np.memmap(path, dtype="<f4", mode="r", offset=_HEADER_BYTES)
-    weights, start = {}, 0
-    for name, shape in shapes.items():
-        count = int(np.prod(shape))
-        weights[name] = np.asarray(data[start : start + count]).reshape(shape)
-        start += count
+    parts = np.split(np.asarray(data), ends[:-1])
+    weights = {
+        name: part.reshape(shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)
+    }
     weights.setdefault("output", weights["tok_embeddings"])
     return config, {name: array for name, array in weights.items() if not name.startswith("rotary")}
 
 
 def read_llama2c_tokenizer(path: str | Path, vocab_size: int) -> tuple[list[bytes], np.ndarray]:
-    """The tokens (bytes) and their merge scores (vocab_size,). ValueError if the file ends before
-    the last token, has an impossible length in it, or has bytes left over.
+    """The tokens (bytes) and their merge scores (vocab_size,), from a file of an int32 (longest
+    token), then for each token a float32 score, an int32 length and the bytes. ValueError if the
+    file ends before the last token, has an impossible length in it, or has bytes left over.
     """
     data, position = Path(path).read_bytes(), 4
     tokens, scores = [], np.empty(vocab_size, dtype=np.float32)
@@ -129,7 +127,8 @@ def _config(header: bytes, path: Path) -> Llama2cConfig:
             f"{path} is truncated: a llama2.c header has {_HEADER_BYTES} bytes, the file has "
             f"{len(header)}."
         )
-    values = dict(zip(_FIELDS, np.frombuffer(header, "<i4").tolist(), strict=True))
+    names = [field.name for field in fields(Llama2cConfig)][:-1]
+    values = dict(zip(names, np.frombuffer(header, "<i4").tolist(), strict=True))
     tied = values["vocab_size"] > 0
     values["vocab_size"] = abs(values["vocab_size"])
     impossible = (

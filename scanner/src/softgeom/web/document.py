@@ -46,30 +46,14 @@ def document(
     scripts: bool = True,
     workers: bool = False,
 ) -> str:
-    """A page whose content security policy forbids every request, and whatever it does not need.
+    """A page whose content security policy forbids every request, and all that it does not need.
 
-    Parameters
-    ----------
-    title : str
-        Plain text.
-    style : str
-        CSS.
-    body : str
-        HTML.
-    head : str
-        More elements of the head, such as what a shared link shows.
-    scripts : bool
-        Whether scripts written into the body may run.
-    workers : bool
-        Whether scripts may start workers from texts of their own.
+    ``title`` is plain text, ``style`` CSS, ``body`` HTML; ``head`` has more elements of the head.
+    ``scripts`` in the body may run, and may start ``workers`` from texts of their own.
     """
-    allowed = {
-        "default-src": "'none'",
-        "style-src": "'unsafe-inline'",
-        **({"script-src": "'unsafe-inline'"} if scripts else {}),
-        **({"worker-src": "blob:"} if workers else {}),
-        "img-src": "data:",
-    }
-    policy = "; ".join(f"{what} {whence}" for what, whence in allowed.items())
+    allowed = ["default-src 'none'", "style-src 'unsafe-inline'"]
+    allowed += ["script-src 'unsafe-inline'"] if scripts else []
+    allowed += ["worker-src blob:"] if workers else []
+    policy = "; ".join([*allowed, "img-src data:"])
     parts = {"title": html.escape(title), "style": style.strip(), "body": body.strip()}
     return _SHELL.format(policy=policy, head=head, **parts)

@@ -31,19 +31,9 @@ TITLE = "Scan your last layer here"
 def scan_page(
     layer: SoftmaxLayer | None = None, name: str = "", more: Mapping[str, str] | None = None
 ) -> str:
-    """The page as one HTML text, with its worker and a layer to try inside.
-
-    Parameters
-    ----------
-    layer, name
-        The layer, and how its button calls it; without one a small example.
-    more
-        Addresses of such pages with other layers, by the names of these.
-
-    Returns
-    -------
-    str
-        Write it to a file and open that, or show it in an iframe, as the explorers' pages.
+    """The page as one HTML text, with its worker and a layer to try inside: ``layer``, which a
+    button calls ``name``, or a small example. ``more`` has addresses of such pages with other
+    layers, by the names of these.
     """
     links = [
         f'<a href="{html.escape(to)}">{html.escape(of)}</a>' for of, to in (more or {}).items()
@@ -69,16 +59,14 @@ def table() -> dict[str, Any]:
     """
     behind = {key: None if key in TOLD else sorted(families or ()) for key, families, _ in MEANINGS}
     patterns = ("ENDING", "RECURRENT", "CODED", "PART", "SCORES", "STATES")
+    rows = ("EMBEDDINGS", "BIASES", "SIBLINGS")
+    sets = ("WRAPPERS", "CONTAINERS", "EMBEDDERS")
     return {
-        "wrappers": sorted(head_table.WRAPPERS),
-        "containers": sorted(head_table.CONTAINERS),
+        **{name.lower(): getattr(head_table, name) for name in rows},
+        **{name.lower(): sorted(getattr(head_table, name)) for name in sets},
         "language": head_table.LANGUAGE_HEADS,
         "frames": head_table.FRAME_HEADS,
         "classes": head_table.CLASS_HEADS,
-        "embeddings": head_table.EMBEDDINGS,
-        "biases": head_table.BIASES,
-        "siblings": head_table.SIBLINGS,
-        "embedders": sorted(head_table.EMBEDDERS),
         "npz": CONVENTIONS,
         "behind": dict.fromkeys(sorted(TOLD)) | behind,
         "defaults": DEFAULTS,
