@@ -1,12 +1,10 @@
 """The softmax layer of an ONNX graph: the product with a constant that its output comes from, when
 everything between the two is understood.
 
-A graph is walked back from its output to the first MatMul, Gemm, quantised product or convolution
-of one pixel with a constant operand, W x. Then what stands between the two is followed forwards
-(`onnx_scores`): constants that are added are the bias b, rows that are picked are the classes;
-scales, caps and softmaxes are the readout. Anything else is refused by its name. Quantised weights
-become the real numbers that the runtime multiplies with, scale * (code - zero point); quantised
-*features* stay features.
+A graph is walked back from its output to the first product with a constant, W x (`onnx_product`).
+Then what stands between the two is followed forwards (`onnx_scores`): constants that are added are
+the bias b, rows that are picked are the classes; scales, caps and softmaxes are the readout.
+Anything else is refused by its name.
 
 What stands in front of the layer says where its inputs lie (`activation.py`). Metadata `character`
 (PaddleOCR's recognisers) names the classes.
@@ -15,7 +13,6 @@ What stands in front of the layer says where its inputs lie (`activation.py`). M
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints import head_table as table
-from softgeom.checkpoints.activation import Activation, activation_of
+from softgeom.checkpoints.activation import Activation
 from softgeom.checkpoints.choosing import Choice
 from softgeom.checkpoints.label_files import lines
 from softgeom.checkpoints.labels import LabelsError, fit_labels
-from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise
+from softgeom.checkpoints.onnx_graph import OnnxGraph
+from softgeom.checkpoints.onnx_product import Product, product_of
 from softgeom.checkpoints.onnx_rules import RULES, applied
 from softgeom.checkpoints.onnx_scores import NotFollowedError, Scores, Step
 from softgeom.checkpoints.onnx_shared import main_input
@@ -38,10 +36,6 @@ from softgeom.readout import PLAIN, Readout
 
 # what a graph adds to the product has no name of its own
 _BIAS = "what the graph adds"
-_QUANTISED = {
-    "MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
-}  # fmt: skip
-_PRODUCTS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"} | _QUANTISED
 # what a named product is followed through: numbers that move, and constants
 _MOVING = set("Cast Identity Reshape Flatten Transpose Squeeze Unsqueeze".split())
 _AFFINE = set("Add Sub Sum Mul Div Neg".split())
@@ -70,13 +64,13 @@ def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
     named. ValueError if it is no graph or has no such product: the constant matrices are listed.
     """
     graph = OnnxGraph(path)
-    return _head(graph, *_found(graph, weight))
+    return _head(*_found(graph, weight))
 
 
 def open_onnx(path: Path) -> Opened:
     """A graph, with the layer before its output (or the product that is named)."""
     graph = OnnxGraph(path)
-    found = functools.cache(lambda weight: _head(graph, *_found(graph, weight)))
+    found = functools.cache(lambda weight: _head(*_found(graph, weight)))
     # the names of classes belong to the file, not to one of its products
     written = graph.metadata.get("character")
     return Opened(
@@ -138,36 +132,39 @@ def last_product(
     """The node that multiplies features with W, b, and which inputs of which nodes make b.
     ValueError as `read_onnx_head`, and where the classes are not the rows of W as they stand.
     """
-    node, after = _found(graph, weight)
-    if after.a is not None or after.sign < 0 or not np.array_equal(after.rows, _rows(graph, node)):
+    product, after = _found(graph, weight)
+    every = np.arange(len(product.matrix))
+    if after.a is not None or after.sign < 0 or not np.array_equal(after.rows, every):
         raise ValueError(
             f"{graph.path}: the graph scales or picks the classes behind its last product; write "
             ".safetensors instead."
         )
-    return node, after.b, after.biases
+    return product.node, after.b, after.biases
 
 
-def _found(graph: OnnxGraph, weight: str | None) -> tuple[Any, Scores]:
+def _found(graph: OnnxGraph, weight: str | None) -> tuple[Product, Scores]:
     """The product that the graph's answer comes from, and what the graph does behind it."""
     weight = None if weight is None else graph.root(weight)
-    if weight is not None and weight not in map(graph.root, _operands(graph)):
+    products = () if weight is None else map(functools.partial(product_of, graph), graph.nodes)
+    named = next((product for product in products if product and product.name == weight), None)
+    if weight is not None and named is None:
         raise ValueError(
             f"{graph.path} has no matrix product with the constant {weight!r} before its output; "
             f"candidates: {graph.describe_matrices()}."
         )
-    heads: dict[str, tuple[Any, Scores]] = {}
+    heads: dict[str, tuple[Product, Scores]] = {}
     refused: list[str] = []
     for output in _answers(graph):
         try:
-            node, after = _behind(graph, output)
-            name = graph.root(_operand(graph, node)[0])
-            if heads.setdefault(name, (node, after))[1].same_layer(after):
+            product, after = _behind(graph, output)
+            if heads.setdefault(product.name, (product, after))[1].same_layer(after):
                 continue
-            refused.append(f"two outputs choose between the classes of {plain(name)} in two ways")
+            classes = f"the classes of {plain(product.name)}"
+            refused.append(f"two outputs choose between {classes} in two ways")
         except NotFollowedError as error:
             refused.append(f"output {plain(output)}: {error}")
-    if weight is not None:
-        return heads.get(weight) or _named(graph, weight)
+    if named is not None:
+        return heads.get(named.name) or _as_it_stands(graph, named)
     if len(heads) == 1 and not refused:
         return next(iter(heads.values()))
     listed = ", ".join(f"{plain(name)} {graph.shape_of(name)}" for name in heads)
@@ -192,17 +189,17 @@ def _answers(graph: OnnxGraph) -> list[str]:
     )
 
 
-def _behind(graph: OnnxGraph, output: str) -> tuple[Any, Scores]:
+def _behind(graph: OnnxGraph, output: str) -> tuple[Product, Scores]:
     """The product that an output comes from, and what happens to it on the way."""
     chain: list[Step] = []
     name, visited = output, set()
     while (node := graph.producer.get(name)) is not None and name not in visited:
         visited.add(name)
-        if _is_product(graph, node):
-            scores = _start(graph, node)
+        if (product := product_of(graph, node)) is not None:
+            scores = product.scores()
             for step in reversed(chain):
                 scores = applied(scores, step)
-            return node, _ended(scores, node, chain)
+            return product, _ended(scores, node, chain)
         if node.op_type not in RULES:
             raise NotFollowedError(node, "is not followed")
         at = main_input(graph, node)
@@ -230,17 +227,9 @@ def _ended(scores: Scores, product: Any, chain: list[Step]) -> Scores:
     return scores
 
 
-def _operands(graph: OnnxGraph) -> Iterator[str]:
-    for node in graph.nodes:
-        if _is_product(graph, node):
-            yield _operand(graph, node)[0]
-
-
-def _named(graph: OnnxGraph, weight: str) -> tuple[Any, Scores]:
+def _as_it_stands(graph: OnnxGraph, product: Product) -> tuple[Product, Scores]:
     """A product inside of the graph, with what is added to it before anything else happens."""
-    products = [n for n in graph.nodes if _is_product(graph, n)]
-    product = next(n for n in products if graph.root(_operand(graph, n)[0]) == weight)
-    scores, name, visited = _start(graph, product), product.output[0], set()
+    scores, name, visited, weight = product.scores(), product.node.output[0], set(), product.name
     while name not in visited:
         visited.add(name)
         # what only asks for the shape changes nothing
@@ -274,128 +263,20 @@ def _keeps_linear(graph: OnnxGraph, node: Any) -> bool:
     return node.op_type in _MOVING or (node.op_type in _AFFINE and len(varying) == 1)
 
 
-# ---- the product itself
-
-
-def _is_product(graph: OnnxGraph, node: Any) -> bool:
-    """Whether a node multiplies with a constant: a matrix, or a convolution of one pixel."""
-    if node.op_type == "Conv":
-        if len(node.input) < 2 or not graph.is_constant(node.input[1]):
-            return False
-        shape, group = graph.constant(node.input[1]).shape, attributes(node).get("group")
-        return len(shape) > 2 and set(shape[2:]) == {1} and (group is None or group.i == 1)
-    return node.op_type in _PRODUCTS and bool(_operand(graph, node)[0]) and bool(node.output)
-
-
-def _operand(graph: OnnxGraph, node: Any) -> tuple[str, bool]:
-    """The constant of a product and whether it is the left factor; ("", False) without."""
-    right = 3 if node.op_type == "QLinearMatMul" else 1
-    if len(node.input) > right and graph.is_constant(node.input[right]):
-        return node.input[right], False
-    products = node.op_type in {"MatMul", "Gemm"} and len(node.input) > 1
-    return (node.input[0], True) if products and graph.is_constant(node.input[0]) else ("", False)
-
-
-def _matrix(graph: OnnxGraph, node: Any) -> np.ndarray:
-    """W (C, d) of a product y = x B with B (d, C), or y = A x with A (C, d) from the left."""
-    name, left = _operand(graph, node)
-    stored = graph.constant(name)
-    if node.op_type in _QUANTISED:
-        stored = _real(graph, node, stored)
-    if node.op_type == "Conv":
-        return stored.reshape(stored.shape[0], -1)
-    while stored.ndim > 2 and stored.shape[0] == 1:
-        stored = stored[0]
-    if stored.ndim != 2:
-        raise NotFollowedError(node, f"has a constant of shape {stored.shape}, not of two axes")
-    option = attributes(node).get("transA" if left else "transB")
-    in_rows = left != (option is not None and bool(option.i))
-    return stored if in_rows else stored.T
-
-
-def _rows(graph: OnnxGraph, node: Any) -> np.ndarray:
-    return np.arange(len(_matrix(graph, node)))
-
-
-def _start(graph: OnnxGraph, node: Any) -> Scores:
-    """The scores of a product, with what the node itself adds to them."""
-    step, left = Step(graph, node), _operand(graph, node)[1]
-    for name in ("activation", "transBatchA", "transBatchB"):  # of com.microsoft
-        if step.option(name, None):
-            raise step.refuse(f"has the option {name}")
-    axis = -2 if left else -1
-    if node.op_type == "Conv":
-        axis = 1 - graph.constant(node.input[1]).ndim
-    elif left and node.op_type == "MatMul" and graph.rank(node.input[1]) in (None, 1):
-        raise step.refuse("has the constant on the left of a value of unknown axes")
-    alpha = float(step.option("alpha", 1.0))
-    if not (np.isfinite(alpha) and alpha):
-        raise step.refuse(f"has the factor {alpha:g}")
-    scores = Scores(_rows(graph, node), axis, mul=abs(alpha), sign=1 if alpha > 0 else -1)
-    place = 4 if node.op_type == "DynamicQuantizeMatMul" else 2
-    has_bias = node.op_type in {"Gemm", "FusedGemm", "Conv", "DynamicQuantizeMatMul"}
-    if has_bias and len(node.input) > place and node.input[place]:
-        if not graph.is_constant(node.input[place]):
-            raise step.refuse("adds a value that depends on the input")
-        bias, beta = graph.constant(node.input[place]), float(step.option("beta", 1.0))
-        if node.op_type == "Conv":  # (C,), whatever stands behind the axis of the classes
-            bias = bias.reshape(-1, *[1] * (-axis - 1))
-        scores = scores.plus_constant(bias if beta == 1 else bias.astype(float) * beta, step)
-        scores = replace(scores, biases=((node, place),))
-    return scores
-
-
-def _head(graph: OnnxGraph, node: Any, after: Scores) -> OnnxHead:
+def _head(product: Product, after: Scores) -> OnnxHead:
     """The layer: W's rows that are classes, in their order, and one bias each."""
-    name, left = _operand(graph, node)
-    W, b, sign = _matrix(graph, node)[after.rows], after.b, after.decided or after.sign
-    notes = [f"the last product with a constant before the output: {node.op_type}"]
-    if len(after.rows) != len(_rows(graph, node)):
-        notes.append(f"{len(after.rows)} of its {len(_rows(graph, node))} outputs are classes")
-    if node.op_type in _QUANTISED:
-        notes.append(
-            f"quantised product {node.op_type}: W is scale * (code - zero point), as the "
-            "runtime multiplies"
-        )
+    W, b, notes = product.matrix[after.rows], after.b, product.notes()
+    if len(after.rows) != len(product.matrix):
+        notes.append(f"{len(after.rows)} of its {len(product.matrix)} outputs are classes")
     if after.a is not None:  # two float32 multiply exactly in float64
         W = W.astype(float) * after.a.reshape(-1, 1)
     readout = after.readout()
     if b is not None and b.size == 1:
         # one number added to every class changes no choice between them
         b = np.broadcast_to(b.reshape(()), len(W)) if readout.rule == "threshold" else None
-    if sign < 0:
+    if (after.decided or after.sign) < 0:
         W, b = -W, None if b is None else -b
-    step = activation_of(graph, node.input[1] if left else node.input[0])
-    if step is not None and step.gain is not None and not _fits(graph, node, left, step, W):
-        step = None
-        notes.append("the normalisation in front of the layer runs over other axes than W: unused")
-    if step is not None and node.op_type == "Conv" and any(Step(graph, node).option("pads", ())):
-        step = None  # features of 0 stand in the margin
-    return OnnxHead(
-        np.ascontiguousarray(W), b, graph.root(name), step, (*notes, *after.notes),
-        node.input[1] if left else node.input[0], readout,
-    )  # fmt: skip
-
-
-def _fits(graph: OnnxGraph, node: Any, left: bool, step: Activation, W: np.ndarray) -> bool:
-    """Whether the features are the last axis of what the product reads, one a gain."""
-    turned = Step(graph, node).option("transA", 0)
-    one_a_gain = step.gain is not None and step.gain.shape == W.shape[1:]
-    return one_a_gain and not (left or turned or node.op_type == "Conv")
-
-
-def _real(graph: OnnxGraph, node: Any, codes: np.ndarray) -> np.ndarray:
-    """The real weights behind a quantised product's codes (d, C), in float64: the runtime adds up
-    whole numbers and multiplies then.
-    """
-    # where the scale stands (of MatMulInteger it is a factor after the product), and the zero
-    scale, zero = {
-        "MatMulInteger": (None, 3), "QLinearMatMul": (4, 5), "DynamicQuantizeMatMul": (2, 3),
-        "MatMulIntegerToFloat": (3, 5),
-    }[node.op_type]  # fmt: skip
-
-    def constant(position: int | None, otherwise: float) -> np.ndarray:
-        given = position is not None and len(node.input) > position and node.input[position]
-        return graph.constant(given) if given else np.full((), otherwise)
-
-    return dequantise(codes, constant(scale, 1.0), constant(zero, 0.0), -1, float)
+    step, unused = product.step_before(W)
+    notes = [*notes, *unused, *after.notes]
+    W = np.ascontiguousarray(W)
+    return OnnxHead(W, b, product.name, step, tuple(notes), product.features, readout)
