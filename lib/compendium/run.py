@@ -23,7 +23,7 @@ from typing import Any
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 from compendium import parameters, paths, profiles  # noqa: E402
-from softgeom.orphans import watch  # noqa: E402
+from softgeom.parallel import watch  # noqa: E402
 
 _START_TIMEOUT = 120  # seconds until a kernel must answer: two cores may be busy
 

@@ -1,76 +1,49 @@
-"""Blocks come back in order from every backend."""
+"""Blocks come back in order from every backend, and workers do not outlive their parent."""
 
-import contextlib
 import operator
 import os
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
-import warnings
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from softgeom import parallel
 from softgeom.errors import LostWorkerError
-from softgeom.parallel import KEPT_BYTES, MALLOC, available_cores, run_blocks
+from softgeom.parallel import available_cores, run_blocks, track
 
 JOBS = [(n, 10) for n in range(5)]
+PLACES = [("loky", 1), ("loky", 2), ("threading", 2), ("dask", 2)]
 
 
-def test_workers_leave_interrupts_to_the_parent():
-    found = run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky")
-    assert found == [signal.SIG_IGN] * 2
+def less(shared: list, n: int) -> tuple[float, int]:
+    """A difference, and how often this copy of the shared argument was used."""
+    shared[1] += 1
+    return float(shared[0][0]) - n, shared[1]
 
 
-class Sent:
-    """Counts how often it is pickled: each time it travels."""
-
-    count = 0
-
-    def __reduce__(self) -> tuple:
-        Sent.count += 1
-        return (int, (10,))
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_shared_argument_comes_first(backend):
-    jobs = [(n,) for n in range(5)]
-    for n_jobs in (1, 2):
-        found = run_blocks(operator.sub, jobs, n_jobs=n_jobs, backend=backend, shared=10)
-        assert found == [10, 9, 8, 7, 6]
-
-
-def tally(shared: dict[str, int], n: int) -> int:
-    shared["jobs"] += 1
-    return shared["jobs"]
-
-
-def test_a_worker_keeps_the_shared_argument_for_all_of_its_jobs():
+@pytest.mark.parametrize(("backend", "n_jobs"), PLACES)
+def test_results_come_in_order_and_a_worker_keeps_the_shared_argument(backend, n_jobs):
+    if backend == "dask":
+        pytest.importorskip("distributed")
     for _ in range(2):  # a second call has its own
-        found = run_blocks(tally, [(n,) for n in range(12)], n_jobs=2, shared={"jobs": 0})
-        assert 1 <= found.count(1) <= 2
-        assert max(found) >= 6
+        jobs, shared = [(n,) for n in range(12)], [np.full(200_000, 10.0), 0]
+        found = run_blocks(less, jobs, n_jobs=n_jobs, backend=backend, shared=shared)
+        assert [difference for difference, _ in found] == [10 - n for n in range(12)]
+        assert max(used for _, used in found) >= 6
+        assert run_blocks(operator.mul, JOBS, n_jobs, backend) == [a * b for a, b in JOBS]
 
 
-def where_it_lies(shared: list[np.ndarray], n: int) -> list[tuple[bool, int, str]]:
-    return [(a.flags.writeable, a.ctypes.data % 64, a.tobytes().hex()) for a in shared]
-
-
-def test_workers_map_one_copy_of_the_shared_arrays(tmp_path, monkeypatch):
-    """Read-only, each at the width of a vector register; the file is gone with the call."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    shared = [np.arange(3.0), np.zeros(0), np.asfortranarray(np.arange(6, dtype=np.int8)[:5])]
-    found = run_blocks(where_it_lies, [(n,) for n in range(4)], n_jobs=2, shared=shared)
-    assert found == [[(False, 0, a.tobytes().hex()) for a in shared]] * 4
-    assert not list(tmp_path.glob("softgeom_shared_*"))
-
-
-WAITS = """
-import time
+SCRIPT = """
+import signal, sys, time
 import numpy as np
 from softgeom.parallel import run_blocks
+
+# a shell's background jobs inherit that it is ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Mine:  # what a notebook defines goes to workers too
     numbers = np.arange(3.0)
@@ -79,46 +52,45 @@ def first(mine, n):
     return mine.numbers[n]
 
 if __name__ == "__main__":
-    print([float(x) for x in run_blocks(first, [(0,), (1,)], n_jobs=2, shared=Mine())])
-    waited = []
-    sleep, time.sleep = time.sleep, lambda s: (waited.append(s) if s >= 0.1 else None, sleep(s))
-    shared = np.zeros(10**6)
-    run_blocks(np.dot, [(2.0,), (3.0,)], n_jobs=2, shared=shared)
-    print(len(waited))
+    print([float(x) for x in run_blocks(first, [(0,), (1,)], n_jobs=2, shared=Mine())], flush=True)
+    run_blocks(time.sleep, [(int(sys.argv[1]),)] * 4, n_jobs=2)
 """
 
 
-def test_what_a_script_defines_is_shared_and_nobody_waits_for_its_release(tmp_path):
-    """joblib looks for a second whether workers have let go of an array: they keep it."""
-    script = tmp_path / "script.py"
-    script.write_text(WAITS)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[0.0, 1.0]", "0"]
+def members(session: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
 
 
-def said(name: str) -> str | None:
-    return os.environ.get(name)
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_their_parent(tmp_path, within, how):
+    script = tmp_path / "parent.py"
+    script.write_text(SCRIPT)
+    apart = {"stderr": subprocess.DEVNULL, "stdout": subprocess.PIPE, "start_new_session": True}
+    with subprocess.Popen([sys.executable, script, "60"], **apart) as parent:
+        try:
+            assert parent.stdout.readline() == b"[0.0, 1.0]\n"
+            time.sleep(1.0)  # until both have begun to sleep
+            parent.send_signal(how)
+            parent.wait(20)
+            assert within(20, lambda: not members(parent.pid)), "still there after 20 seconds"
+        finally:
+            for pid in members(parent.pid):
+                os.kill(pid, signal.SIGKILL)
 
 
-def test_workers_of_a_local_dask_cluster_keep_an_array_s_memory():
-    assert run_blocks(said, [(name,) for name in MALLOC], 1, "dask") == [str(KEPT_BYTES)] * 2
-
-
-def less(shared: tuple[int, np.ndarray], n: int) -> tuple[int, bool]:
-    return shared[0] - n, shared[1].flags.aligned
-
-
-def test_two_dask_workers_give_the_same_and_get_the_shared_argument_once_and_aligned():
-    jobs, shared = [(n,) for n in range(20)], (Sent(), np.arange(10.0**5))
-    with warnings.catch_warnings(record=True) as told, socket.socket() as other:
-        warnings.simplefilter("always")
-        with contextlib.suppress(OSError):
-            other.bind(("127.0.0.1", 8787))  # as another cluster's page would
-            other.listen()
-        found = run_blocks(less, jobs, n_jobs=2, backend="dask", shared=shared)
-    assert not [str(warning.message) for warning in told if warning.category is UserWarning]
-    assert found == [(10 - n, True) for n in range(20)]
-    assert Sent.count <= 4, "sent with every job"
+def test_workers_leave_interrupts_to_the_parent():
+    found = run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky")
+    assert found == [signal.SIG_IGN] * 2
 
 
 def test_a_killed_worker_is_told_with_the_cure_and_a_crash_is_none():
@@ -131,34 +103,51 @@ def test_a_killed_worker_is_told_with_the_cure_and_a_crash_is_none():
     assert not isinstance(caught.value, MemoryError)
 
 
-def test_environment_chooses_backend_and_scheduler(monkeypatch):
-    monkeypatch.setenv("BACKEND", "nonsense")
-    with pytest.raises(ValueError, match="Unknown backend 'nonsense'"):
-        run_blocks(operator.mul, JOBS)
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("softgeom.parallel.CONNECT_SECONDS", 1)
-    monkeypatch.delenv("BACKEND", raising=False)
-    monkeypatch.setenv("SCHEDULER", "tcp://127.0.0.1:1")
-    with pytest.raises(ValueError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
-        run_blocks(operator.mul, JOBS, n_jobs=1)
-    assert run_blocks(operator.mul, JOBS, n_jobs=1, backend="loky") == [a * b for a, b in JOBS]
+@pytest.mark.parametrize(
+    ("environment", "options", "refusal"),
+    [
+        ({"BACKEND": "nonsense"}, {}, "Unknown backend 'nonsense'"),
+        ({"SCHEDULER": "tcp://127.0.0.1:1"}, {"n_jobs": 1}, "no Dask scheduler answers|needs the"),
+        *(({"JOBS": jobs}, {}, "JOBS in the environment is") for jobs in ("0", "-1", "two")),
+        *(({}, {"n_jobs": n}, "n_jobs is a number of workers") for n in (0, -1, 1.5, "2", True)),
+        ({}, {"backend": "loky", "address": "tcp://x:1"}, "address is a Dask scheduler"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_meant_is_refused(monkeypatch, environment, options, refusal):
+    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 1)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=refusal):
+        run_blocks(operator.mul, JOBS, **options)
 
 
-def test_environment_chooses_workers_one_starts_nothing_and_errors_come_through(monkeypatch):
+def test_one_worker_starts_nothing_and_errors_come_through(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         run_blocks(operator.truediv, [(1, 0)], n_jobs=1)
     assert available_cores() >= 1
     monkeypatch.setenv("JOBS", "1")
-    assert run_blocks(os.getpid, [()] * 3) == [os.getpid()] * 3  # nothing is started
+    assert run_blocks(os.getpid, [()] * 3) == [os.getpid()] * 3
     monkeypatch.setenv("JOBS", "2")
     assert os.getpid() not in run_blocks(os.getpid, [()] * 3)
-    for nonsense in ("0", "-1", "two"):
-        monkeypatch.setenv("JOBS", nonsense)
-        with pytest.raises(ValueError, match="JOBS in the environment is"):
-            run_blocks(os.getpid, [()] * 3)
 
 
-@pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True])
-def test_what_is_no_number_of_workers_is_refused(workers):
-    with pytest.raises(ValueError, match="n_jobs is a number of workers, 1 or more"):
-        run_blocks(operator.mul, JOBS, n_jobs=workers)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, []),
+        ({"description": "sums"}, ["sums", "2/2"]),
+        ({"description": "sums", "unit": "numbers"}, ["sums: 100%", "4/4", "numbers/s"]),
+    ],
+)
+@pytest.mark.parametrize(("n_jobs", "backend"), [(1, "loky"), (2, "threading")])
+def test_progress_is_shown_when_asked_for(capsys, monkeypatch, n_jobs, backend, options, said):
+    assert list(track(range(3), "short")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(parallel, "_SECONDS_BETWEEN_LINES", 0.0)
+    jobs, how = [([1, 2, 3],), ([4],)], {"n_jobs": n_jobs, "backend": backend}
+    assert run_blocks(sum, jobs, **how, **options) == [6, 4]
+    shown = capsys.readouterr().err
+    assert shown.isascii()
+    assert bool(shown) == bool(said)
+    assert all(words in shown for words in said)

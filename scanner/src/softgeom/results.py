@@ -31,7 +31,7 @@ from softgeom.layer import SoftmaxLayer, fingerprint
 from softgeom.options import facts
 from softgeom.scan_result import Scan
 from softgeom.verdict_table import down, escape_token, up
-from softgeom.writing import alone, write_text
+from softgeom.writing import LOCK, alone, write_text
 
 ANSWERS, ANSWER_TABLE, LAYER = "answers.safetensors", "answers.csv", "layer.safetensors"
 CEILINGS, CEILING_TABLE = "ceilings.safetensors", "ceilings.csv"
@@ -139,7 +139,7 @@ def _summary(
 def folder_of_answers(out: str | Path) -> Path:
     """A new or empty folder, or one of answers, which are replaced; ValueError for another."""
     folder = named_folder(out, "answers")
-    ours = {ANSWERS, ANSWER_TABLE, LAYER, CARD}
+    ours = {ANSWERS, ANSWER_TABLE, LAYER, CARD, LOCK}
     if other := sorted({p.name for p in folder.iterdir()} - ours if folder.exists() else ()):
         raise ValueError(
             f"--out {out} holds {other[0]!r:.80}, which is not an answer: name another folder."

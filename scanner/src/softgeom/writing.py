@@ -10,39 +10,31 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows has no locks of this kind
-    fcntl = None  # type: ignore[assignment]
+LOCK = ".lock"  # in a folder that a command writes into
 
 
 @contextmanager
 def alone(folder: str | Path) -> Iterator[None]:
-    """Nobody else works into the folder while the block runs: a lock of the system's on the folder
-    itself, which leaves no file behind and ends with its process, however that ends. ValueError if
-    another process is at work in the folder.
+    """Nobody else works into the folder while the block runs: a lock of the system's, which ends
+    with its process. ValueError if another process is at work in the folder.
     """
+    from filelock import FileLock, Timeout
+
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    if fcntl is None:
+    lock = FileLock(folder / LOCK)
+    with ExitStack() as held:
+        # some file systems have no locks
+        with suppress(NotImplementedError):
+            try:
+                held.enter_context(lock.acquire(blocking=False))
+            except Timeout:
+                wait = "wait for it, or name another folder."
+                raise ValueError(f"another command is writing into {folder}: {wait}") from None
         yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"another command is writing into {folder}: wait for it, or name another folder."
-            ) from None
-        except OSError:  # a file system without such locks
-            pass
-        yield
-    finally:
-        os.close(handle)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from softgeom.checkpoints.label_files import ADDED_TOKENS, TOKEN_FILES
 from softgeom.checkpoints.packages import cache_folder
 from softgeom.checkpoints.safetensors_file import SafetensorsStore
 from softgeom.checkpoints.tensors import TensorStore, plain
-from softgeom.progress import track
+from softgeom.parallel import track
 from softgeom.source import hub_reachable
 from softgeom.writing import write_bytes
 

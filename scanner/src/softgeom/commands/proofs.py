@@ -17,6 +17,7 @@ from softgeom.options import LayerOptions, Options, loaded
 from softgeom.results import ANSWERS, CEILINGS, LAYER
 from softgeom.verdict_table import escape_token
 from softgeom.verifying import Found, verified
+from softgeom.writing import LOCK
 
 _SHOWN = 40  # tokens of a kind of change
 
@@ -27,7 +28,7 @@ def verify(folder: Path, model: str, **options: Unpack[LayerOptions]) -> int:
     checked = verified(folder, layer)
     for found in checked:
         print("\n".join(_lines(found, layer)))
-    proofs = {EVIDENCE, ANSWERS, CEILINGS, LAYER, BLOCKS}
+    proofs = {EVIDENCE, ANSWERS, CEILINGS, LAYER, BLOCKS, LOCK}
     beside = folder.iterdir() if folder.is_dir() else ()
     if others := sorted(path.name for path in beside if path.name not in proofs):
         print(f"not checked: {', '.join(others)}")
