@@ -22,7 +22,7 @@ from softgeom.ceiling.bound import Certifier, Target
 from softgeom.ceiling.ceilings import ceilings
 from softgeom.certifying import kernel
 from softgeom.certifying.checker import Checker, round_down, wins
-from softgeom.certifying.hull import prove_comparisons
+from softgeom.certifying.hull import are_twins, prove_comparisons
 from softgeom.certifying.kernel import (
     certify_answer,
     certify_evidence,
@@ -33,7 +33,6 @@ from softgeom.certifying.kernel import (
     verify_parts,
 )
 from softgeom.certifying.order import Order
-from softgeom.certifying.twins import are_twins
 from softgeom.certifying.verdict import (
     Answer,
     Captors,

@@ -61,23 +61,10 @@ class Report:
 def write_folder(
     out: str | Path, found: Scan, about: Mapping[str, Any] | None = None, card: str | None = None
 ) -> Scan:
-    """Check a scan, and write it as a folder; the scan as it was written.
+    """Check a scan, write it as a folder, made if need be, and return it as it was written.
 
-    Parameters
-    ----------
-    out : path
-        The folder, made if need be.
-    found : Scan
-        The verdicts.
-    about : mapping, optional
-        More for the summary, such as the model's name.
-    card : str, optional
-        A page to look at.
-
-    Raises
-    ------
-    EvidenceError
-        If some evidence does not prove its verdict.
+    ``about`` is more for the summary, such as the model's name; ``card`` a page to look at.
+    EvidenceError if some evidence does not prove its verdict.
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -105,12 +92,8 @@ def write_folder(
 
 
 def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
-    """Prove every verdict, margin and radius of a folder, or of its evidence, from the layer alone.
-
-    Raises
-    ------
-    ValueError
-        One sentence: what is wrong, and where.
+    """Prove every verdict, margin and radius of a folder, or of its evidence, from the layer alone;
+    ValueError, one sentence, says what is wrong and where.
     """
     path = Path(out)
     (features, findings), *wider = load_parts(path / EVIDENCE if path.is_dir() else path, layer)

@@ -70,25 +70,8 @@ def certify_unargmaxable(
     rivals: NDArray[np.intp],
     weights: NDArray[Any],
 ) -> float:
-    """Return an upper bound on the best margin of class t that the weights prove; inf when they
-    prove nothing.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        The layer, (C, d).
-    features : FeatureSet
-        Where x may lie.
-    t : int
-        The class in question.
-    rivals : (k,) integer array
-        Other classes.
-    weights : (k,) array of floats or of Fractions
-        Non-negative, not all zero; they need not sum to one.
-
-    Notes
-    -----
-    A bound <= 0 proves that t never wins strictly.
+    """``certify_comparisons`` of class t against rivals (k,): a bound <= 0 proves that t never wins
+    strictly.
     """
     return certify_comparisons(layer, features, np.full(np.shape(rivals), t), rivals, weights)
 
@@ -100,21 +83,11 @@ def certify_comparisons(
     below: NDArray[np.intp],
     weights: NDArray[Any],
 ) -> float:
-    """Return an upper bound on ``max_x min_n y_above[n] - y_below[n]`` that the weights prove; inf
-    when they prove nothing.
+    """An upper bound on ``max_x min_n y_above[n] - y_below[n]`` that the weights prove; inf when
+    they prove nothing. A bound <= 0 proves that at no x all comparisons hold strictly.
 
-    Parameters
-    ----------
-    layer, features
-        The layer, (C, d), and where x may lie.
-    above, below : (k,) integer arrays
-        Comparisons: class ``above[n]`` is to be ahead of class ``below[n]``.
-    weights : (k,) array of floats or of Fractions
-        Non-negative, not all zero; they need not sum to one.
-
-    Notes
-    -----
-    A bound <= 0 proves that at no x all comparisons hold strictly.
+    Class ``above[n]`` is to be ahead of class ``below[n]``, (k,) each; weights (k,) are floats or
+    Fractions >= 0, not all zero, and need not sum to one.
     """
     above, below, weights = np.asarray(above), np.asarray(below), np.asarray(weights)
     if not are_weights(layer, above, below, weights):
@@ -220,6 +193,28 @@ def exact_row(layer: SoftmaxLayer, i: int) -> tuple[list[Fraction], Fraction]:
     return [Fraction(value) for value in layer.W[i].astype(np.float64).tolist()], bias
 
 
+def are_twins(layer: SoftmaxLayer, features: FeatureSet, t: int, i: int) -> bool:
+    """Whether two different classes have equal logits at every x of the set, so that neither can
+    beat the other.
+
+    Over a box, a ball or all of R^d they do iff row and bias are equal. After a normalisation as
+    soon as the effective rows ``gain * w`` (centred, for LayerNorm) and biases ``b + w.bias`` are:
+    where a gain is 0, or along the ones, rows may differ.
+    """
+    if t == i or not (0 <= t < layer.classes and 0 <= i < layer.classes):
+        return False
+    if np.array_equal(layer.W[t], layer.W[i]):
+        return bool(layer.bias[t] == layer.bias[i])
+    return features.own_coordinates and effective(layer, features, t) == effective(
+        layer, features, i
+    )
+
+
+def effective(layer: SoftmaxLayer, features: FeatureSet, i: int) -> tuple[list[Fraction], Fraction]:
+    """Row (d,) and bias of class i in the set's own coordinates."""
+    return features.reduce_exactly(*exact_row(layer, i))
+
+
 class _System:
     """The differences ``D = w_a - w_b`` (k, d), ``c = b_a - b_b`` (k,) and v, scaled, with their
     rounding bounds.
@@ -234,9 +229,7 @@ class _System:
         below: NDArray[np.intp],
         weights: NDArray[Any],
     ) -> _System:
-        """The system of any finite weights >= 0 that are not all zero, at most one after
-        scaling.
-        """
+        """Of any finite weights >= 0 that are not all zero, at most one after scaling."""
         weights = weights.astype(np.float64)
         weights, kept = np.ldexp(weights, -exponent(float(weights.max()))), weights > 0
         return cls(layer, features, above[kept], below[kept], weights[kept])

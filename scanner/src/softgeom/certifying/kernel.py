@@ -10,7 +10,7 @@ evidence       checked by
 =============  ==========================================================
 a point        rounding bounds, else fractions: checker.py; in large layers partial.py first
 weights        ``max_x v.x + c <= 0``: slack.py, hull.py
-a twin         equality, entry by entry: twins.py
+a twin         equality, entry by entry: hull.py
 =============  ==========================================================
 """
 
@@ -22,11 +22,10 @@ from fractions import Fraction
 import numpy as np
 
 from softgeom.certifying.checker import POSITIVE, Checker, wins
-from softgeom.certifying.hull import CHECK, certify_unargmaxable, prove_comparisons
+from softgeom.certifying.hull import CHECK, are_twins, certify_unargmaxable
 from softgeom.certifying.order import Order
 from softgeom.certifying.partial import PartialLook, certify_by, partial_look
 from softgeom.certifying.slack import slack_bounds
-from softgeom.certifying.twins import are_twins
 from softgeom.certifying.verdict import (
     Answer,
     Captors,
@@ -235,20 +234,29 @@ def _proven_weights(checker: Checker, findings: Sequence[Finding]) -> set[int]:
     return {f.index for f, bound in shown if bound <= f.margin <= 0}
 
 
-def _proves_margin(checker: Checker, f: Finding) -> bool:
-    """The same for one class, in fractions where float64 does not show it."""
-    evidence, layer = f.evidence, checker.layer
+def _proves(
+    checker: Checker, order: Order, evidence: Evidence | Comparisons, margin: float
+) -> bool:
+    """Whether evidence proves the margin of one order, in fractions where float64 does not show
+    it; a class is the order ``{t} > rest``.
+    """
     if isinstance(evidence, Unknown):
         return True
     if isinstance(evidence, Witness):
         point = np.asarray(evidence.point)
-        return f.margin > 0 and checker.margin(wins(f.index), point, f.margin) >= f.margin
+        return margin > 0 and checker.margin(order, point, margin) >= margin
+    t = order.blocks[0][0]
     if isinstance(evidence, Twin):
-        return f.margin == 0 and are_twins(layer, checker.features, f.index, evidence.twin)
-    above = np.full(np.shape(evidence.rivals), f.index)
-    return prove_comparisons(
-        layer, checker.features, above, evidence.rivals, evidence.weights, f.margin
-    )
+        about = margin == 0 and order == wins(t)
+        return about and are_twins(checker.layer, checker.features, t, evidence.twin)
+    if isinstance(evidence, Captors):
+        above = np.full(np.shape(evidence.rivals), t)
+        evidence = Comparisons(above, evidence.rivals, evidence.weights)
+    return checker.proves(order, evidence, margin)
+
+
+def _proves_margin(checker: Checker, f: Finding) -> bool:
+    return _proves(checker, wins(f.index), f.evidence, f.margin)
 
 
 def _proves_radius(checker: Checker, f: Finding) -> bool:
@@ -287,12 +295,7 @@ def verify_answers(layer: SoftmaxLayer, features: FeatureSet, answers: Iterable[
         if isinstance(evidence, Unknown):
             continue
         order.check(layer.classes)
-        proven = (
-            claimed > 0 and checker.margin(order, evidence.point, claimed) >= claimed
-            if isinstance(evidence, Witness)
-            else checker.proves(order, evidence, claimed)
-        )
-        if not proven:
+        if not _proves(checker, order, evidence, claimed):
             ours = certify_answer(checker, order, evidence)
             raise EvidenceError(
                 f"{order.describe(layer)}: the stored margin is {claimed!r}, but its evidence "

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from softgeom.arrays import Ints
-from softgeom.certifying.twins import effective
+from softgeom.certifying.hull import effective
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import gamma
 
