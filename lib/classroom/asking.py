@@ -26,17 +26,10 @@ RIVALS = SoftmaxLayer(
 )
 LOST = "D"
 VOCABULARY = SoftmaxLayer(
-    [
-        [2.0, 0.25],
-        [-1.0, 1.75],
-        [-1.25, -1.5],
-        [0.5, 0.25],
-        [-0.25, -0.25],
-        [0.0, 0.75],
-        [0.75, -0.5],
-    ],
+    [[2.0, 0.25], [-1.0, 1.75], [-1.25, -1.5], [0.5, 0.25],
+     [-0.25, -0.25], [0.0, 0.75], [0.75, -0.5]],
     tokens="ABCDEFG",
-)
+)  # fmt: skip
 INDEX = SoftmaxLayer([[2, 0], [1, 2], [-1, 2], [-2, 0], [-1, -2], [1, -2]], tokens="ABCDEF")
 WANTED = ("B", "C")  # the pair of exercise 3
 APART, OTHERS = ("A", "C"), ("B", "D")  # a pair that never comes back, and whom its segment crosses

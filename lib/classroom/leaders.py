@@ -17,18 +17,10 @@ from papers.hardmax.dynamics import attention, hardmax_step, trajectory
 from papers.hardmax.hypotheses import violated_hypotheses
 from papers.hardmax.leaders import TheoremCheck, check_theorem, leader_history
 
-START = np.array(
-    [
-        [2.0, 0.5],
-        [-1.5, 1.5],
-        [-0.5, -2.0],
-        [0.75, 0.5],
-        [-0.5, 0.75],
-        [0.25, -0.75],
-        [-0.75, -0.25],
-        [1.0, -0.5],
-    ]
-)
+START = np.array([
+    [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75],
+    [0.25, -0.75], [-0.75, -0.25], [1.0, -0.5],
+])  # fmt: skip
 ALPHA = 0.5
 ASKED = 7  # the token that exercises 1 and 2 ask about
 RECTANGLE = np.array([[2.0, 1.0], [-2.0, 1.0], [-2.0, -1.0], [2.0, -1.0]])

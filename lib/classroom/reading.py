@@ -290,21 +290,16 @@ def _scalar(answer: Any) -> float | None:
         return float("inf")
 
 
+_KINDS = {
+    "str": "a text", "list": "a list", "tuple": "a tuple", "dict": "a dictionary", "set": "a set",
+    "bool": "a truth value", "ndarray": "an array", "float": "a number", "int": "a number",
+    "function": "a function", "complex": "a complex number",
+}  # fmt: skip
+
+
 def _describe(answer: Any) -> str:
-    names = {
-        "str": "a text",
-        "list": "a list",
-        "tuple": "a tuple",
-        "dict": "a dictionary",
-        "set": "a set",
-        "bool": "a truth value",
-        "ndarray": "an array",
-        "float": "a number",
-        "int": "a number",
-        "function": "a function",
-        "complex": "a complex number",
-    }
-    return names.get(type(answer).__name__, f"of type {type(answer).__name__}")
+    name = type(answer).__name__
+    return _KINDS.get(name, f"of type {name}")
 
 
 def _fits(n: int, asked: int | tuple[int, int]) -> bool:
@@ -318,12 +313,10 @@ def _shape_text(shape: tuple[Any, ...]) -> str:
 
 def _example(shape: tuple[Any, ...]) -> str:
     sizes = [n[0] if isinstance(n, tuple) else n for n in shape]
-    row = "[" + ", ".join("0.5" for _ in range(sizes[-1])) + "]"
-    return (
-        row
-        if len(sizes) == 1
-        else "[" + row + (", " + row if sizes[0] == 2 else ", ..." if sizes[0] > 2 else "") + "]"
-    )
+    row = "[" + ", ".join(["0.5"] * sizes[-1]) + "]"
+    if len(sizes) == 1:
+        return row
+    return f"[{row}, {row}]" if sizes[0] == 2 else f"[{row}, ...]"
 
 
 def _capital(text: str) -> str:

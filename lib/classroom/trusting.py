@@ -6,15 +6,16 @@ A class t never wins on the box |x| <= L when convex weights l of other classes 
     max over the box of (w_t - sum l_j w_j) . x = L |w_t - sum l_j w_j|_1  <=  sum l_j b_j - b_t :
 
 its score is then never above a mean of theirs. Without a bias and without a box the left side must
-vanish: the weights reproduce the row exactly. Everything here is computed in `fractions.Fraction`;
-rows and biases are exact in floating point, so nothing is rounded on the way in.
+vanish: the weights reproduce the row. Everything here is computed in fractions, without rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
+
+from sympy import Matrix
 
 from classroom import reading, recorded
 from classroom.lesson import Lesson
@@ -34,25 +35,10 @@ say = LESSON.say
 
 
 def exact_weights(target: str = "D", captors: str = "ABC") -> dict[str, Fraction]:
-    """The weights of three classes that reproduce a row and sum to one, by Cramer's rule."""
-    columns = [(*map(Fraction, ROWS[name]), Fraction(1)) for name in captors]
-    goal = (*map(Fraction, ROWS[target]), Fraction(1))
-    whole = _determinant(columns)
-    return {
-        name: _determinant(
-            [
-                goal if other == name else column
-                for other, column in zip(captors, columns, strict=True)
-            ]
-        )
-        / whole
-        for name in captors
-    }
-
-
-def _determinant(c: Sequence[Sequence[Fraction]]) -> Fraction:
-    (a, d, g), (b, e, h), (u, f, i) = c
-    return a * (e * i - f * h) - b * (d * i - f * g) + u * (d * h - e * g)
+    """The weights of three classes that reproduce a row and sum to one."""
+    rows = Matrix([[*ROWS[name], 1] for name in captors])
+    solution = rows.T.LUsolve(Matrix([*ROWS[target], 1]))
+    return {name: Fraction(str(weight)) for name, weight in zip(captors, solution, strict=True)}
 
 
 def residual(weights: Weights, target: str = "D") -> tuple[Fraction, Fraction]:

@@ -21,17 +21,10 @@ from softgeom.scanner import scan
 TRIANGLE = SoftmaxLayer([[0.0, 2.0], [-2.0, -2.0], [2.0, -2.0], [0.5, 0.0]], tokens="ABCD")
 TRIANGLE_BIAS = (1.0, 0.0, 0.5)  # of A, B, C, when the bias of D is asked for
 SEVEN = SoftmaxLayer(
-    [
-        [2.0, 0.5],
-        [1.0, 1.125],
-        [0.25, 2.0],
-        [-1.75, 0.75],
-        [-0.75, -0.5],
-        [-0.75, -1.75],
-        [1.25, -1.25],
-    ],
+    [[2.0, 0.5], [1.0, 1.125], [0.25, 2.0], [-1.75, 0.75],
+     [-0.75, -0.5], [-0.75, -1.75], [1.25, -1.25]],
     tokens="ABCDEFG",
-)
+)  # fmt: skip
 OWN_ROW = SoftmaxLayer([[-3.0, -1.5], [0.0, 2.0], [2.5, -1.0], [-1.5, 0.875]], tokens="ABCD")
 # one feature; C wins for large x only
 LATE = SoftmaxLayer([[1.0], [-1.0], [1.25]], [0, 0, -2], tokens="ABC")

@@ -18,12 +18,11 @@ not count. ``scan`` searches otherwise (searching/ascent.py).
 A class is argmaxable when r > 0 (the authors' code asks for 1e-8 at least), and r bounds the size
 of its region from below; the ball itself may leave the box.
 
-*Interior classes.* In a layer without bias, if ``w_t = sum_i l_i w_i`` with convex weights l, then
-for every x the logit of t is at most the largest of its captors'; softmax is monotone, hence at
-every x some class on the hull is at least as probable as an interior one. Of the test for them
-paper 001 reports only that it is approximate, with "a precision approaching 100% but 68% recall"
-against Qhull on ten dimensions. The one here is a reconstruction with that one-sided error: a class
-is declared to be on the hull when it wins in one of a fixed list of directions.
+*Interior classes.* Without a bias a class is on the hull of the rows or at every x some class on it
+is at least as probable. Of the test for them paper 001 reports only that it is approximate, with "a
+precision approaching 100% but 68% recall" against Qhull on ten dimensions. The one here is a
+reconstruction with that one-sided error: a class is declared to be on the hull when it wins in one
+of a fixed list of directions.
 """
 
 from __future__ import annotations
@@ -74,10 +73,9 @@ def braid_reflect(
     dtype: Any = None,
     start: Array | None = None,
 ) -> Reflections:
-    """Run Braid Reflect (Algorithm 2) for ``classes`` (n,), by default all, in one matrix product a
-    step: up to ``patience`` reflections, and a win counts within ``bound``. Arithmetic is that of
-    W, at least float32, unless ``dtype`` says otherwise. Points start (n, d) at the classes' own
-    rows (Section 3.4.1) or at ``start``.
+    """Run Braid Reflect (Algorithm 2) for ``classes`` (n,), by default all: up to ``patience``
+    reflections from their own rows (Section 3.4.1) or from ``start`` (n, d); a win counts within
+    ``bound``. Arithmetic is that of W, at least float32, unless ``dtype`` says otherwise.
     """
     classes = np.arange(layer.classes) if classes is None else np.asarray(classes, dtype=np.intp)
     dtype = dtype or np.result_type(layer.W.dtype, np.float32)

@@ -29,20 +29,8 @@ class AttentionExplorer(Explorer):
     """Tokens in the plane, to be dragged; attention, covariance ellipse, and the field det(I - S M)
     with its zero curve.
 
-    Parameters
-    ----------
-    X : array_like, shape (T, 2), optional
-        Tokens in order, the last being the one that attends to the others.
-    coupling : float
-        c in M = c R, of either sign.
-    turn : float
-        Angle of the rotation R in degrees.
-
-    Raises
-    ------
-    ValueError
-        When X is not a finite (T, 2) matrix of 2 to 12 tokens, or coupling or turn is not finite.
-        The explorer keeps its state.
+    `X` (T, 2) holds 2 to 12 tokens, the last being the one that attends to the others; M = c R with
+    c the `coupling`, of either sign, and R a rotation by `turn` degrees.
     """
 
     _esm = scripts.module("attention")

@@ -14,13 +14,9 @@ from papers.explorers import scripts
 
 
 class Explorer(anywidget.AnyWidget):
-    """A live figure whose state lives in Python.
-
-    Parameters
-    ----------
-    veiled : bool
-        Whether counts, verdicts and presets wait, as a lesson wants before a guess; Python answers
-        all the same.
+    """A live figure whose state lives in Python: a value that it cannot show raises a ValueError of
+    one sentence, and the state is kept. While it is `veiled`, as a lesson wants before a guess,
+    counts, verdicts and presets are hidden; Python answers all the same.
     """
 
     _css = scripts.stylesheet()

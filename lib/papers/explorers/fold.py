@@ -30,17 +30,8 @@ class FoldExplorer(Explorer):
     """The residual e(x) = x - mu(x) of a token on the line, its slope 1 - c Var(x), and the tokens
     that share one residual.
 
-    Parameters
-    ----------
-    past : array_like, shape (n,), optional
-        Past tokens, 1 to 8 numbers.
-    coupling : float
-        c of the logits c x x_j, of either sign.
-    level : float
-        The residual whose tokens are marked.
-
-    ValueError when past is not 1 to 8 finite numbers, or a number lies outside its range; the
-    explorer keeps its state.
+    `past` holds 1 to 8 tokens, `coupling` is c of the logits c x x_j, of either sign, and `level`
+    the residual whose tokens are marked. While it is veiled the coupling stops at a half.
     """
 
     _esm = scripts.module("fold")

@@ -32,25 +32,10 @@ class HardmaxExplorer(Explorer):
     """Tokens in the plane, to be dragged and stepped through hardmax layers; leaders starred, with
     trails.
 
-    Parameters
-    ----------
-    Z : array_like, shape (n, 2), optional
-        Where the tokens start.
-    alpha : float
-        Step size, positive: the weight of the attracting mean is alpha / (1 + alpha).
-    ratio, angle : float
-        Ratio (at least 1) of A's eigenvalues, and the direction of the larger one in degrees.
-    temperature : float
-        0 for hardmax; above, each layer is the softmax layer of that temperature (0 to 16), whose
-        limit hardmax is. Nobody leads then.
-    layers, layer : int
-        How many layers are computed (1 to 24), and which is shown.
-    veiled : bool
-        Whether leaders, layers after the start and presets are hidden, for lessons; Python answers
-        all the same.
-
-    ValueError when Z is not a finite (n, 2) matrix of 1 to 16 tokens, or a parameter lies outside
-    its range; the explorer keeps its state.
+    `Z` (n, 2) is where 1 to 16 tokens start; `alpha` the step size; `ratio` (at least 1) of A's
+    eigenvalues and `angle` of the larger one in degrees; `layers` (1 to 24) are computed and
+    `layer` is shown. `temperature` is 0 for hardmax; above, each layer is the softmax layer of that
+    temperature (0 to 16), and nobody leads.
     """
 
     _esm = scripts.module("hardmax")

@@ -32,22 +32,10 @@ MOST_CLASSES = 16
 class SoftmaxExplorer(Explorer):
     """Class vectors in the plane, to be dragged; the regions that they win, drawn beside them.
 
-    Parameters
-    ----------
-    W : array_like, shape (C, 2), optional
-        Class weights; four classes, one of them unargmaxable, when not given.
-    b : array_like, shape (C,), optional
-        Biases.
-    names : sequence of C strings, optional
-        What the classes are called; c₁, c₂, ... when not given.
-    among : sequence of C numbers, optional
-        0 for a class that does not compete, 1 for a candidate; all compete when not given.
-    first : 1 or 2
-        Whether regions are those of the winner, or of the pair that comes first (of layers without
-        a bias, such as an index of documents).
-
-    ValueError when W is not a finite (C, 2) matrix of 1 to 16 classes, or b, names or among do not
-    fit it; the explorer keeps its state.
+    `W` (C, 2) holds 1 to 16 classes, `b` (C,) their biases and `names` what they are called (c₁,
+    c₂, ...). `among` (C,) has a 0 for each class that does not compete. `first` is 1 for the
+    regions of the winner, 2 for those of the pair that comes first (in layers without a bias, such
+    as an index of documents).
     """
 
     _esm = scripts.module("softmax")

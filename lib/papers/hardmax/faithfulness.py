@@ -92,11 +92,8 @@ def dissect(model: Classifier, bags: Bags) -> Anatomy:
 def measure(
     trained: Trained, bags: Bags, labels: np.ndarray, sample: int = 1000
 ) -> dict[str, float]:
-    """One row of an accuracy table: the labels are read once, and beside the accuracy stands what
-    attention has to do with it.
-
-    Leaders, clusters and the distance to the limit come from `sample` reviews spread evenly over
-    the bags; accuracy from all.
+    """One row of an accuracy table: accuracy from all reviews; leaders, clusters and the distance
+    to the limit from `sample` reviews spread evenly over the bags.
     """
     model = trained.model()
     part = bags[np.linspace(0, len(bags) - 1, min(sample, len(bags))).astype(int)]
@@ -188,13 +185,12 @@ def _chunks(bags: Bags) -> list[np.ndarray]:
 def probe_explanation(
     model: Classifier, bags: Bags, anatomy: Anatomy, polarity: np.ndarray, seed: int = 0
 ) -> list[dict[str, float | str]]:
-    """Change N reviews at the leaders that `dissect` found, and at as many other words, and count
-    the decisions that stay.
+    """Change N reviews at the leaders that `dissect` found, and at as many other words: the share
+    of decisions kept when these words are deleted, when they are all that is left, and when they
+    are reflected.
 
-    A row for each choice of words (leaders; as many random ones; as many of the largest |polarity|,
-    the bag-of-words weights (W,); as many of the largest |influence * height|), with the share of
-    decisions kept when these words are deleted, when they are all that is left, and when they are
-    reflected.
+    A row for each choice of words: leaders, random ones, those of the largest |polarity|, the
+    bag-of-words weights (W,), and those of the largest |influence * height|.
     """
     number, counts = anatomy.count, bags.counts
     moved = np.abs(anatomy.influence * anatomy.height)

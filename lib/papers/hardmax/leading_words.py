@@ -108,10 +108,9 @@ def context_area(anatomy: Anatomy, bags: Bags, labels: np.ndarray, neutral: np.n
     """How well the places where neutral words end tell the reviews' labels: area under the ROC
     curve, 0.5 for chance.
 
-    Where a word ends depends on the review, through the leaders that drew it. Each neutral word's
-    end height is compared with its own mean over the reviews; a review's score is the mean of these
-    differences over its neutral words. Without attention every difference is 0. `neutral` (W,)
-    marks the words.
+    A review's score is the mean, over its neutral words (marked by `neutral` (W,)), of the
+    difference between a word's end height and its own mean over the reviews. Without attention
+    every difference is 0.
     """
     there = (bags.counts > 0) & neutral[bags.words]
     words, ends = bags.words[there], anatomy.end[there]

@@ -71,17 +71,11 @@ def braid_arrangement(W: Any, b: Any = None) -> list[Hyperplane] | None:
 
 
 def count_arrangement_regions(hyperplanes: Sequence[Hyperplane]) -> int:
-    """Return the number of regions into which distinct hyperplanes cut their space, by deletion and
+    """The number of regions into which distinct hyperplanes cut their space, by deletion and
     restriction.
 
-    Examples
-    --------
-    Three lines of the plane, in general position and through one point:
-
-    >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, -1)])
+    >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, -1)])  # three lines of the plane
     7
-    >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, 0)])
-    6
     """
     inside = (_restrict(hyperplanes[:k], h) for k, h in enumerate(hyperplanes))
     return 1 + sum(map(count_arrangement_regions, inside))

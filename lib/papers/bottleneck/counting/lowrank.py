@@ -57,10 +57,9 @@ def log_probabilities(X: Matrix, W: Matrix, b: Matrix | None = None) -> Matrix:
 
 
 def sufficient_dimension(P: Matrix, bias: bool, rtol: float = 1e-9) -> int:
-    """Return the least d for which some layer reproduces the table P (N, C) exactly.
-
-    The rank of log P with centred rows and, with a bias, centred columns: A and P agree iff their
-    rows agree up to constants. Singular values below `rtol` times the largest entry count as zeros.
+    """The least d for which some layer reproduces the table P (N, C) exactly: the rank of log P
+    with centred rows and, with a bias, centred columns. Singular values below `rtol` times the
+    largest entry count as zeros.
     """
     centred = _centred_logarithms(P, bias)
     values = np.linalg.svd(centred, compute_uv=False)
@@ -70,14 +69,12 @@ def sufficient_dimension(P: Matrix, bias: bool, rtol: float = 1e-9) -> int:
 def fit_low_rank(
     P: Any, dimension: int, bias: bool, *, rng: np.random.Generator, starts: int = 8
 ) -> LowRankFit:
-    """Return the best low-rank softmax fit to a table of distributions P (N, C) that is found from
-    several starts.
+    """The best low-rank softmax fit to a table of positive distributions P (N, C) that is found
+    from several starts, by a truncated Newton method.
 
-    Minimises the cross-entropy over X (N, d), W (C, d) and b (C,) jointly, by a truncated Newton
-    method with the analytic gradient. The first start is the truncated singular value decomposition
-    of log P: the answer from `sufficient_dimension` on, and enough at d = 0, where the problem is
-    convex. Between, it is not, and the other ``starts`` are random. ValueError if P is no table of
-    positive distributions, or dimension or starts is too small.
+    The first start is the truncated singular value decomposition of log P: the answer from
+    `sufficient_dimension` on, and enough at d = 0, where the problem is convex. Between, it is not,
+    and the other ``starts`` are random.
     """
     table = _check_table(P)
     if dimension < 0 or starts < 1:
@@ -104,12 +101,10 @@ def fit_low_rank(
 
 
 def descend_by_bounds(P: Any, start: LowRankFit, bias: bool, steps: int) -> LowRankFit:
-    """Return the fit after alternating descent from `start`: a second route, with neither line
-    search nor step size.
-
-    The curvature of log sum exp never exceeds (I - 1 1^T / C) / 2 (Boehning 1992). So for fixed W
-    the cross-entropy lies under a parabola in X that touches it at the current point, and likewise
-    for fixed X; jumping to the bottom of each parabola in turn never ascends.
+    """The fit after alternating descent from `start`, a second route without line search: the
+    curvature of log sum exp never exceeds (I - 1 1^T / C) / 2 (Boehning 1992). So for fixed W the
+    cross-entropy lies under a parabola in X that touches it at the current point, and likewise for
+    fixed X; jumping to the bottom of each parabola in turn never ascends.
     """
     table = _check_table(P)
     X, W, b = start.X.copy(), start.W.copy(), start.b.copy()

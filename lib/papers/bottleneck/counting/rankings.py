@@ -65,15 +65,10 @@ class RankingVerdict:
 
 
 def rank_classes(scores: Any) -> Ranking:
-    """Return the ranking of equation (3): classes in increasing order of ``scores`` (C,), logits or
-    probabilities, the argmax last. ValueError if two are equal: a tie lies between the regions of
-    the braid arrangement.
+    """The ranking of equation (3): classes in increasing order of ``scores`` (C,), logits or
+    probabilities, the argmax last. ValueError if two are equal: a tie is no ranking.
 
-    Examples
-    --------
-    The example of the paper, there numbered from 1 as 3142:
-
-    >>> rank_classes([0.2, 0.4, 0.1, 0.3])
+    >>> rank_classes([0.2, 0.4, 0.1, 0.3])  # the example of the paper, there numbered from 1
     (2, 0, 3, 1)
     """
     values = list(scores)

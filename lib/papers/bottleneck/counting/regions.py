@@ -47,12 +47,9 @@ EXACT_DIMENSION = 256  # up to here the exact integer is quicker than the integr
 
 def count_regions(classes: int, dimension: int, bias: bool) -> int:
     """Return the number of rankings that a softmax layer of C classes and d features in general
-    position can realise, exactly, in d^2 / 2 additions of integers; with ``bias`` one outside the
-    span of the columns of W and the all-ones vector. TypeError or ValueError if the sizes are not
-    positive integers.
+    position can realise, exactly; with ``bias`` one outside the span of the columns of W and the
+    all-ones vector. TypeError or ValueError if the sizes are not positive integers.
 
-    Examples
-    --------
     >>> count_regions(4, 2, bias=False), count_regions(4, 2, bias=True)
     (12, 18)
     """
@@ -81,8 +78,6 @@ def log10_regions(classes: int, dimension: int, bias: bool) -> float:
     """Return the decimal logarithm of `count_regions` for layers of any size, in milliseconds, to a
     relative error below 1e-10 (compared with the exact integers).
 
-    Examples
-    --------
     >>> int(log10_regions(50257, 768, bias=True)) + 1  # digits, for GPT-2's size
     5103
     """
