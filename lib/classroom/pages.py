@@ -171,7 +171,7 @@ class _Rendering:
         self._shown[explorer] = until, state
         self.parts.append(f'<div data-figure="{len(self.figures)}" data-until="{until}"></div>\n')
         kind = type(explorer).__name__.removesuffix("Explorer").lower()
-        hidden = {"veiled": True, "presets": []}
+        hidden = {"hidden": True, "presets": []}
         self.figures.append({"kind": kind, "state": initial_state(kind) | state | hidden})
         return explorer
 
@@ -192,7 +192,7 @@ class _Rendering:
 def _state(explorer: Explorer) -> dict[str, Any]:
     kind = type(explorer).__name__.removesuffix("Explorer").lower()
     held = explorer.get_state()
-    return {name: held[name] for name in initial_state(kind) if name not in ("veiled", "presets")}
+    return {name: held[name] for name in initial_state(kind) if name not in ("hidden", "presets")}
 
 
 def _markdown() -> MarkdownIt:

@@ -54,7 +54,7 @@ def hide(explorer: Explorer, until: str) -> Explorer:
     """
     _find(until, predictions=True, exercises=True)
     explorer.presets = []  # type: ignore[attr-defined]
-    explorer.veiled = until not in _answered  # type: ignore[attr-defined]
+    explorer.hidden = until not in _answered  # type: ignore[attr-defined]
     _hidden.setdefault(until, WeakSet()).add(explorer)
     return explorer
 
@@ -111,7 +111,7 @@ def _respond(name: str, asked: Question, answer: Any, invitation: str) -> Feedba
     if feedback.right is not False:
         _answered.add(name)
         for explorer in _hidden.get(name, ()):
-            explorer.veiled = False
+            explorer.hidden = False
     answer_sheet.note(name, answer, feedback)
     return feedback
 

@@ -34,7 +34,7 @@ def test_a_whole_lesson_in_a_tab(pages, open_tab, tmp_path):
         if "guess" not in question:
             _answer(box, value(RIGHT[question][0]))
             assert said.inner_text() == "Right.", question
-    assert "D can never win" in tab.locator(".sg-live").first.inner_text()  # no longer veiled
+    assert "D can never win" in tab.locator(".sg-live").first.inner_text()  # no longer hidden
     tab.get_by_label("Your explanation").fill("D lies <inside>: weights are a proof.")
     tab.get_by_label("Your name").fill("Ada L.")
     tab.reload()  # what was answered is still there

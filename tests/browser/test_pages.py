@@ -147,8 +147,8 @@ CONCLUSIONS += ("Support token:", "a leader", "Leaders", "follows z")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_veiled_page_fits_a_phone_and_hides_every_conclusion(open_page, phone, name):
-    tab = open_page(name, {"veiled": True}, **phone, color_scheme="dark")
+def test_a_page_with_hidden_answers_fits_a_phone_and_shows_no_conclusion(open_page, phone, name):
+    tab = open_page(name, {"hidden": True}, **phone, color_scheme="dark")
     _live(tab, "Your turn first")
     labelled = tab.locator("#explorer [aria-label]")
     labels = labelled.evaluate_all("(all) => all.map((e) => e.ariaLabel)")

@@ -76,7 +76,7 @@ def explorers() -> Callable[[Any], list[dict[str, Any]]]:
 
     def states(notebook: Any) -> list[dict[str, Any]]:
         kept = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
-        return [model["state"] for model in kept.values() if "veiled" in model["state"]]
+        return [model["state"] for model in kept.values() if "hidden" in model["state"]]
 
     return states
 

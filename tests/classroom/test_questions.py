@@ -129,14 +129,14 @@ def test_a_hidden_explorer_appears_after_its_answer(make):
     assert explorer.presets == []
     for guess in (..., "banana"):
         classroom.reveal("rankings-guess", guess)
-        assert explorer.veiled
+        assert explorer.hidden
     classroom.reveal("rankings-guess", 7)
-    assert not explorer.veiled
-    assert not classroom.hide(make(), until="rankings-guess").veiled
+    assert not explorer.hidden
+    assert not classroom.hide(make(), until="rankings-guess").hidden
     classroom.check("rankings-2", 11)
-    assert other.veiled
+    assert other.hidden
     classroom.check("rankings-2", 10)
-    assert not other.veiled
+    assert not other.hidden
 
 
 def test_a_cell_waits_for_the_guess_that_it_would_give_away():

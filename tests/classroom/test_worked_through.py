@@ -65,7 +65,7 @@ def test_odd_answers_and_none_get_one_sentence_and_learn_nothing(
             assert text.endswith((".", "?"))
     assert _given_away(spoilers(name), texts) == []
     assert explorers(notebook)
-    assert all(state["veiled"] and not state["presets"] for state in explorers(notebook))
+    assert all(state["hidden"] and not state["presets"] for state in explorers(notebook))
     assert any("**Guess first.**" in text for text in texts)
 
 
@@ -94,7 +94,7 @@ def test_wrong_answers_right_ones_and_the_lesson_s_own_solutions(
             assert right.startswith("> **Right.** "), (question, right)
     # Whatever waited for an answer shows itself now: the positive control of the test above.
     assert _given_away(spoilers(name), texts) == spoilers(name)
-    assert not any(state["veiled"] for state in explorers(notebook))
+    assert not any(state["hidden"] for state in explorers(notebook))
     assert not any("**Guess first.**" in text for text in texts)
     assert len(re.findall(r"\d: Right\.", texts[-2])) == len(numbers), texts[-2]
     assert texts[-1] == "False"

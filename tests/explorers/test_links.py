@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import pytest
 
-START = {"X": [[1.0, 2.0], [0.5, 0.0]], "coupling": 1.0, "b": None, "veiled": False}
+START = {"X": [[1.0, 2.0], [0.5, 0.0]], "coupling": 1.0, "b": None, "hidden": False}
 LEFT = {"X": [[0, 0], [1, 1], [2, -1]], "coupling": -0.5, "b": [0, 1, 2]}
-SENSELESS = [{"veiled": True}, {"coupling": "1"}, {"coupling": None}, {"coupling": 1e99}]
+SENSELESS = [{"hidden": True}, {"coupling": "1"}, {"coupling": None}, {"coupling": 1e99}]
 SENSELESS += [{"X": X} for X in ("<script>", [[1, "2"]], [[[1]]], [[1, 2]] * 100)]
 
 

@@ -33,5 +33,5 @@ def settings(preset: State) -> State:
 def initial_state(name: str) -> State:
     """A fresh copy of the state in which the explorer `name` starts."""
     presets, (start, more) = PRESETS[name], _STARTS[name]
-    state = {**settings(presets[start]), **more, "presets": presets, "veiled": False}
+    state = {**settings(presets[start]), **more, "presets": presets, "hidden": False}
     return copy.deepcopy(state)

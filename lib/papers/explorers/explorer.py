@@ -15,13 +15,13 @@ from papers.explorers import scripts
 
 class Explorer(anywidget.AnyWidget):
     """A live figure whose state lives in Python: a value that it cannot show raises a ValueError of
-    one sentence, and the state is kept. While it is `veiled`, as a lesson wants before a guess,
+    one sentence, and the state is kept. While it is `hidden`, as a lesson wants before a guess,
     counts, verdicts and presets are hidden; Python answers all the same.
     """
 
     _css = scripts.stylesheet()
 
-    veiled = traitlets.Bool(False).tag(sync=True)
+    hidden = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{name: value for name, value in given.items() if value is not None})

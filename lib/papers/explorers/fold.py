@@ -31,7 +31,7 @@ class FoldExplorer(Explorer):
     that share one residual.
 
     `past` holds 1 to 8 tokens, `coupling` is c of the logits c x x_j, of either sign, and `level`
-    the residual whose tokens are marked. While it is veiled the coupling stops at a half.
+    the residual whose tokens are marked. While it is hidden the coupling stops at a half.
     """
 
     _esm = scripts.module("fold")

@@ -2,13 +2,13 @@
 // attended tokens, and the block J = I - S M of the change of variables x -> e = x - mean, singular on the curve det J = 0.
 //
 // The model holds X (T pairs, the last one being x), coupling and turn (degrees): the logits are x_j . M x with M = coupling * rotation.
-// While it is veiled (a fourth property), determinants and all that is drawn from them wait for a guess.
+// While it is hidden (a fourth property), determinants and all that is drawn from them wait for a guess.
 
 import { contour, countPreimages, regionBelow, sampleField } from "./field.js";
 import { guide } from "./guide.js";
 import {
   Handle,
-  VEILED,
+  HIDDEN,
   Plane,
   assemble,
   beckon,
@@ -143,13 +143,13 @@ export function render({ model, el }) {
     if (problem) return; // the last good picture stays
     const M = couplingMatrix(c, angle);
     const past = X.slice(0, -1);
-    const veiled = Boolean(model.get("veiled"));
-    const key = JSON.stringify([past, c, angle, veiled]);
+    const hidden = Boolean(model.get("hidden"));
+    const key = JSON.stringify([past, c, angle, hidden]);
     if (key !== state.key) {
       state.key = key; // the field depends on the past only: dragging x leaves it as it is
       const moving = performance.now() - state.changed < MOVING;
       state.detail = moving ? COARSE : FINE;
-      state.fold = drawField(page, past, M, veiled, state.detail);
+      state.fold = drawField(page, past, M, hidden, state.detail);
       state.changed = performance.now(); // from the end: a machine that takes long to draw has the more need of the coarse figure
       clearTimeout(state.later);
       if (moving) state.later = setTimeout(sharpen, MOVING);
@@ -160,17 +160,17 @@ export function render({ model, el }) {
       const move = (at) => put({ X: model.get("X").map((x, k) => (k === i ? at : x)) });
       return new Handle(page.tokens, { name: `token-${i}`, move });
     });
-    drawTokens(page, state, X, seen, all, veiled);
+    drawTokens(page, state, X, seen, all, hidden);
     const e = drawImage(page, X.at(-1), seen);
-    drawTable(page, seen, all, veiled);
-    presets.hide(veiled);
-    const preimages = veiled ? 0 : countPreimages(evaluator(past, M).residual, e, boxAround(e, past), Math.round(56 * state.detail));
-    if (veiled) [page.live, page.detail, page.plain].forEach((line, k) => say(line, k ? "" : VEILED));
+    drawTable(page, seen, all, hidden);
+    presets.hide(hidden);
+    const preimages = hidden ? 0 : countPreimages(evaluator(past, M).residual, e, boxAround(e, past), Math.round(56 * state.detail));
+    if (hidden) [page.live, page.detail, page.plain].forEach((line, k) => say(line, k ? "" : HIDDEN));
     else {
       tell(page, seen, all, X.length, preimages);
       say(page.plain, inPlainWords(seen.determinant, distanceTo(state.fold, X.at(-1))));
     }
-    help.check(veiled ? null : { value: seen.determinant, preimages, fold: state.fold, past, c });
+    help.check(hidden ? null : { value: seen.determinant, preimages, fold: state.fold, past, c });
     coupling.set(c, format(c));
     turn.set(angle, `${format(angle, 0)}°`);
   }
@@ -180,7 +180,7 @@ export function render({ model, el }) {
     draw();
   }
 
-  const stop = watch(model, ["X", "coupling", "turn", "veiled"], draw);
+  const stop = watch(model, ["X", "coupling", "turn", "hidden"], draw);
   draw();
   beckon(model, page.tokens, model.get("X").at(-1), [-1, -1]);
   return () => (clearTimeout(state.later), stop());
@@ -208,9 +208,9 @@ function boxAround(e, past) {
   return [bound(Math.min, -0.011), bound(Math.max, 0.013)];
 }
 
-function drawField(page, past, M, veiled, detail) {
+function drawField(page, past, M, hidden, detail) {
   const { tokens: plane, image } = page;
-  if (veiled) {
+  if (hidden) {
     for (const [where, names] of [[plane, ["field", "curve"]], [image, ["sheet", "folded"]]])
       names.forEach((each) => where.draw(each, [], { below: each === "field" }));
     return [];
@@ -275,7 +275,7 @@ function divide(polygon, step) {
   return points;
 }
 
-function drawTokens(page, state, X, seen, { determinants, support }, veiled) {
+function drawTokens(page, state, X, seen, { determinants, support }, hidden) {
   const { tokens: plane } = page;
   const x = X.at(-1);
   plane.draw(
@@ -290,7 +290,7 @@ function drawTokens(page, state, X, seen, { determinants, support }, veiled) {
     svg("path", { d: crossAt(plane, seen.mean), class: "sg-mean" }),
     plane.text(seen.mean, "mean", { dy: -9, class: "sg-text sg-small" }),
   ]);
-  const pressed = determinants[support] < 1 && !veiled;
+  const pressed = determinants[support] < 1 && !hidden;
   for (const [i, handle] of state.handles.entries()) {
     const last = i === X.length - 1;
     const role = last ? "the token that attends" : `weight ${format(seen.weights[i])}`;
@@ -329,7 +329,7 @@ function drawImage(page, x, { mean }) {
   return e;
 }
 
-function drawTable(page, seen, { determinants, support }, veiled) {
+function drawTable(page, seen, { determinants, support }, hidden) {
   const count = determinants.length;
   const head = html(
     "tr",
@@ -348,7 +348,7 @@ function drawTable(page, seen, { determinants, support }, veiled) {
       {},
       html("th", { scope: "row" }, name(i, count)),
       html("td", {}, ...meter),
-      html("td", {}, veiled ? "?" : format(value) + star),
+      html("td", {}, hidden ? "?" : format(value) + star),
     );
   });
   page.table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...rows));

@@ -1,13 +1,13 @@
 // The fold explorer (003, Section 3.3): attention on a line. Past tokens are numbers; a token x gives x_j the weight softmax(c x x_j), subtracts
 // their mean, and keeps the residual e(x) = x - mean(x), whose slope is 1 - c Var(x). Where the slope is negative the line folds.
 //
-// The model holds past (numbers), coupling c, and level (the residual that is asked for). While it is veiled (a last property) the coupling stops
+// The model holds past (numbers), coupling c, and level (the residual that is asked for). While it is hidden (a last property) the coupling stops
 // at a half, nothing can be dragged, and no number is shown: from which c on the line folds waits for a guess.
 
 import { guide } from "./guide.js";
 import {
   Handle,
-  VEILED,
+  HIDDEN,
   Plane,
   assemble,
   beckon,
@@ -29,7 +29,7 @@ import {
 const MOST_TOKENS = 8;
 const HALF = 3; // of the window
 const POINTS = 600; // of the curve
-const VEILED_COUPLING = 0.5;
+const HIDDEN_COUPLING = 0.5;
 const MISSIONS = [
   ["Find the coupling at which the line is just about to fold: smallest slope 0, within 0.03.", ({ least }) => Math.abs(least) <= 0.03],
   ["Find a residual that three tokens share.", ({ roots }) => roots.length === 3],
@@ -104,7 +104,7 @@ export function render({ model, el }) {
   const presets = presetMenu(page, model, (changes) => (help.rest(), put(changes)));
   const resize = (change) => {
     const past = change(model.get("past"));
-    if (!model.get("veiled") && past.length > 0 && past.length <= MOST_TOKENS) put({ past });
+    if (!model.get("hidden") && past.length > 0 && past.length <= MOST_TOKENS) put({ past });
   };
   moreAndFewer(
     page.buttons,
@@ -117,7 +117,7 @@ export function render({ model, el }) {
     min: -3,
     max: 5,
     step: 1 / 16,
-    input: (value) => put({ coupling: model.get("veiled") ? Math.min(value, VEILED_COUPLING) : value }),
+    input: (value) => put({ coupling: model.get("hidden") ? Math.min(value, HIDDEN_COUPLING) : value }),
   });
   const help = guide(
     page,
@@ -134,11 +134,11 @@ export function render({ model, el }) {
     const problem = problemWithLine(past, given, level);
     say(page.message, problem);
     if (problem) return; // the last good picture stays
-    const veiled = Boolean(model.get("veiled"));
-    const c = veiled ? Math.min(given, VEILED_COUPLING) : given;
+    const hidden = Boolean(model.get("hidden"));
+    const c = hidden ? Math.min(given, HIDDEN_COUPLING) : given;
     const roots = solutions(level, past, c);
     matchHandles(handles, past.length, (i) => {
-      const move = ([x]) => model.get("veiled") || put({ past: model.get("past").map((p, k) => (k === i ? x : p)) });
+      const move = ([x]) => model.get("hidden") || put({ past: model.get("past").map((p, k) => (k === i ? x : p)) });
       return new Handle(page.line, { name: `token-${i}`, move });
     });
     past.forEach((p, i) =>
@@ -149,23 +149,23 @@ export function render({ model, el }) {
         label: `past token ${subscript("x", i + 1)} at ${format(p)}`,
       }),
     );
-    const move = ([, e]) => model.get("veiled") || put({ level: e });
+    const move = ([, e]) => model.get("hidden") || put({ level: e });
     asked ??= new Handle(page.line, { name: "level", shape: "diamond", move }); // after the tokens: Tab meets them first
     asked.place([-HALF + HALF / 20, level], { fill: "var(--sg-ink)", caption: "e", away: [0, 1], label: `residual asked for, ${format(level)}` });
     const line = sampleLine(past, c);
     const fold = steepestFold(line);
-    drawCurve(page.line, line, veiled);
-    drawLevel(page.line, level, veiled ? [] : roots);
-    drawSlope(page.slope, line, veiled);
-    presets.hide(veiled);
-    if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
+    drawCurve(page.line, line, hidden);
+    drawLevel(page.line, level, hidden ? [] : roots);
+    drawSlope(page.slope, line, hidden);
+    presets.hide(hidden);
+    if (hidden) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : HIDDEN));
     else tell(page, roots, fold, c, level);
-    help.check(veiled ? null : { roots, ...fold });
-    coupling.control.max = veiled ? VEILED_COUPLING : 5;
+    help.check(hidden ? null : { roots, ...fold });
+    coupling.control.max = hidden ? HIDDEN_COUPLING : 5;
     coupling.set(c, format(c));
   }
 
-  const stop = watch(model, ["past", "coupling", "level", "veiled"], draw);
+  const stop = watch(model, ["past", "coupling", "level", "hidden"], draw);
   draw();
   beckon(model, page.line, [model.get("past").at(-1), 0], [1.5, 0]);
   return stop;
@@ -205,7 +205,7 @@ const bothParts = ({ kept, folded }) => [
   ...(folded ? [svg("path", { d: folded, class: "sg-crease" })] : []),
 ];
 
-const drawCurve = (plane, line, veiled) => plane.draw("curve", splitCurve(plane, line, "residual", veiled));
+const drawCurve = (plane, line, hidden) => plane.draw("curve", splitCurve(plane, line, "residual", hidden));
 
 function drawLevel(plane, level, roots) {
   plane.draw("level", [
@@ -214,7 +214,7 @@ function drawLevel(plane, level, roots) {
   ]);
 }
 
-const drawSlope = (plane, line, veiled) => plane.draw("slope", veiled ? [] : splitCurve(plane, line, "slope"));
+const drawSlope = (plane, line, hidden) => plane.draw("slope", hidden ? [] : splitCurve(plane, line, "slope"));
 
 function tell(page, roots, { least, where }, c, level) {
   say(

@@ -5,7 +5,7 @@ import { html, say } from "./stage.js";
 /**
  * `parts` are sentences; `missions` are [sentence, met], where met(facts) tells whether a drawn state fulfils one. A mission counts
  * when a state of the reader's own making fulfils it, after one that did not: `rest()` before a preset, and after each drawing `check(facts)`, or
- * `check(null)` while the figure is veiled.
+ * `check(null)` while the figure is hidden.
  */
 export function guide(page, parts, missions) {
   const legend = html("details", {}, html("summary", {}, "What is what"), html("ul", {}, ...parts.map((text) => html("li", {}, text))));

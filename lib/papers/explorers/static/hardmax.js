@@ -2,14 +2,14 @@
 // alpha / (1 + alpha) towards the mean of C_i, the tokens farthest in the direction A z_i. A token with C_i = {i} is a leader.
 //
 // The model holds Z (n pairs, the start), alpha, ratio and angle (A has eigenvalues sqrt(ratio) and 1 / sqrt(ratio), the first along the
-// angle, so it is symmetric positive definite by construction), layers, and layer, the one that is shown. While it is veiled (a last
+// angle, so it is symmetric positive definite by construction), layers, and layer, the one that is shown. While it is hidden (a last
 // property), only the start is shown, and whom the selected token looks at: the layers and their leaders wait for a guess.
 
 import { convexHull } from "./geometry.js";
 import { guide } from "./guide.js";
 import {
   Handle,
-  VEILED,
+  HIDDEN,
   Plane,
   assemble,
   beckon,
@@ -160,8 +160,8 @@ export function render({ model, el }) {
 
   function draw() {
     const [Z, K] = ["Z", "layers"].map((key) => model.get(key));
-    const veiled = Boolean(model.get("veiled"));
-    const shown = veiled ? 0 : Math.min(model.get("layer"), K);
+    const hidden = Boolean(model.get("hidden"));
+    const shown = hidden ? 0 : Math.min(model.get("layer"), K);
     const T = model.get("temperature");
     const numbers = ["alpha", "ratio", "angle", "temperature"].map((key) => model.get(key));
     const problem =
@@ -172,7 +172,7 @@ export function render({ model, el }) {
     state.selected = Math.min(state.selected, Z.length - 1);
     const A = scoreMatrix(model.get("ratio"), model.get("angle"));
     const states = trajectory(Z, A, model.get("alpha"), K, T);
-    const leads = veiled || T > 0 ? Z.map(() => -1) : firstLeads(states); // nobody is left alone while all are looked at
+    const leads = hidden || T > 0 ? Z.map(() => -1) : firstLeads(states); // nobody is left alone while all are looked at
     matchHandles(state.handles, Z.length, (i) => {
       const move = (at) => put({ Z: model.get("Z").map((z, k) => (k === i ? at : z)) });
       const handle = new Handle(page.plane, { name: `token-${i}`, move, select: () => ((state.selected = i), draw()) });
@@ -180,16 +180,16 @@ export function render({ model, el }) {
       return handle;
     });
     drawTrails(page.plane, states, shown);
-    drawTokens(page.plane, state, states, leads, shown, veiled);
+    drawTokens(page.plane, state, states, leads, shown, hidden);
     drawChoice(page.plane, states[shown], A, state.selected);
-    if (veiled) page.timeline.replaceChildren();
+    if (hidden) page.timeline.replaceChildren();
     else drawTimeline(page, states, leads, shown);
-    if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
+    if (hidden) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : HIDDEN));
     else if (T > 0) tellHeat(page, states, shown, T);
     else tell(page, states, leads, shown, state.selected);
-    help.check(veiled ? null : { leads, states });
-    for (const control of [back, step, play, layer.root]) control.hidden = veiled;
-    presets.hide(veiled);
+    help.check(hidden ? null : { leads, states });
+    for (const control of [back, step, play, layer.root]) control.hidden = hidden;
+    presets.hide(hidden);
     layer.control.max = K;
     layer.set(shown, `${shown} of ${K}`);
     alpha.set(Math.log2(model.get("alpha")), format(model.get("alpha")));
@@ -198,7 +198,7 @@ export function render({ model, el }) {
     angle.set(model.get("angle"), `${format(model.get("angle"), 0)}°`);
   }
 
-  const stop = watch(model, ["Z", "alpha", "ratio", "angle", "temperature", "layer", "layers", "veiled"], draw);
+  const stop = watch(model, ["Z", "alpha", "ratio", "angle", "temperature", "layer", "layers", "hidden"], draw);
   draw();
   beckon(model, page.plane, model.get("Z").at(-1), [1, 1]);
   return () => (stopPlaying(), stop());
@@ -235,7 +235,7 @@ function drawTrails(plane, states, shown) {
   );
 }
 
-function drawTokens(plane, state, states, leads, shown, veiled) {
+function drawTokens(plane, state, states, leads, shown, hidden) {
   const now = states[shown].Z;
   plane.draw(
     "tokens",
@@ -253,7 +253,7 @@ function drawTokens(plane, state, states, leads, shown, veiled) {
       fill: colour(i),
       caption: name(i),
       away: start,
-      label: `token ${name(i)} starts at (${format(start[0])}, ${format(start[1])})${veiled ? "" : `, at layer ${shown} ${role}`}`,
+      label: `token ${name(i)} starts at (${format(start[0])}, ${format(start[1])})${hidden ? "" : `, at layer ${shown} ${role}`}`,
     });
   }
 }

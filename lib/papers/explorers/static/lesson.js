@@ -20,7 +20,7 @@ export function teach(lesson, tools) {
     return { el, model };
   });
   const lift = (name) => {
-    for (const { el, model } of models) if (el.dataset.until === name) model.set("veiled", false);
+    for (const { el, model } of models) if (el.dataset.until === name) model.set("hidden", false);
     for (const box of document.querySelectorAll(`.after[data-until="${name}"]`)) box.classList.add("told");
   };
   const boxes = new Map([...document.querySelectorAll("[data-question]")].map((box) => [box.dataset.question, box]));

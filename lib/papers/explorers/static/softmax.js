@@ -2,8 +2,8 @@
 // other (a class vector is a point there and a linear function here), so they are drawn side by side and not on top of each other.
 //
 // The model holds W (C pairs), b (C numbers or null), names (C strings or null), among (C numbers, 0 for a class that does not compete, or null),
-// first (1, or 2 for the pairs that come first together), presets, veiled. Everything shown is computed here at
-// once; in a notebook the kernel computes its verdicts from the same W and b. While it is veiled, the figure shows the class vectors, x and
+// first (1, or 2 for the pairs that come first together), presets, hidden. Everything shown is computed here at
+// once; in a notebook the kernel computes its verdicts from the same W and b. While it is hidden, the figure shows the class vectors, x and
 // the ranking at x, which is what a search by hand needs; regions, tie lines, counts and verdicts wait for a guess.
 
 import {
@@ -29,7 +29,7 @@ import { guide } from "./guide.js";
 import { liftedFigure } from "./lifted.js";
 import {
   GRID,
-  VEILED,
+  HIDDEN,
   Handle,
   Plane,
   assemble,
@@ -259,8 +259,8 @@ export function render({ model, el }) {
       const options = { name: `class-${i}`, move: (at) => moveClass(i, at), select: () => select(i), press: press(i) };
       return new Handle(page.weights, options);
     });
-    const veiled = Boolean(model.get("veiled"));
-    const told = { ...describe(state.layer, name), veiled, pairs: null };
+    const hidden = Boolean(model.get("hidden"));
+    const told = { ...describe(state.layer, name), hidden, pairs: null };
     if (model.get("first") === 2 && !state.layer.biased) {
       Object.assign(told, describePairs(state.layer, name));
       const never = told.pairs.filter(({ why }) => why);
@@ -270,16 +270,16 @@ export function render({ model, el }) {
     const chosen = state.who.indexOf(state.selected);
     const suspect =
       chosen < 0 || told.found[chosen].verdict === "argmaxable" ? told.found.findIndex((v) => v.verdict !== "argmaxable") : chosen;
-    drawWeights(page, state, told, name, state.why && !veiled ? suspect : -1);
+    drawWeights(page, state, told, name, state.why && !hidden ? suspect : -1);
     placeClasses(state, told, nameOf, W, b);
     drawRegions(page, state, told, name);
     drawFeature(page, state, name, xHandle);
-    say(page.sure, chosen < 0 || veiled || told.pairs ? "" : howSure(ceiling(state.layer, chosen, page.features.half), name(chosen)));
+    say(page.sure, chosen < 0 || hidden || told.pairs ? "" : howSure(ceiling(state.layer, chosen, page.features.half), name(chosen)));
     tell(page, told, state, name, suspect);
     showChips(page, chips, { among, names: W.map((_, i) => nameOf(i)), compete });
     drawLift(page, state, name, told);
     turn.set(state.turn, `${state.turn}°`);
-    help.check(veiled ? null : { layer: state.layer, told: { ...told, lost: told.found.filter(({ verdict }) => verdict !== "argmaxable") } });
+    help.check(hidden ? null : { layer: state.layer, told: { ...told, lost: told.found.filter(({ verdict }) => verdict !== "argmaxable") } });
     amongToggle.set(Boolean(among));
     pairsToggle.set(Boolean(told.pairs));
     pairsToggle.root.hidden = state.layer.biased;
@@ -287,10 +287,10 @@ export function render({ model, el }) {
     linesToggle.set(state.lines);
     whyToggle.set(state.why);
     liftToggle.set(state.lift);
-    liftToggle.root.hidden = !b || veiled;
-    whyToggle.root.hidden = linesToggle.root.hidden = veiled;
+    liftToggle.root.hidden = !b || hidden;
+    whyToggle.root.hidden = linesToggle.root.hidden = hidden;
     linesToggle.root.hidden ||= Boolean(told.pairs);
-    presets.hide(veiled);
+    presets.hide(hidden);
     bias.root.hidden = !b;
     bias.set(b?.[state.selected] ?? 0, format(b?.[state.selected] ?? 0), `bias of ${name(state.selected)}`);
     zoom.set(Math.log2(page.features.half), `±${format(page.features.half, 0)}`);
@@ -298,7 +298,7 @@ export function render({ model, el }) {
       page.editor.value = W.map((row, i) => [...row, ...(b ? [b[i]] : [])].join("  ")).join("\n");
   }
 
-  const stop = watch(model, ["W", "b", "names", "among", "first", "veiled"], draw);
+  const stop = watch(model, ["W", "b", "names", "among", "first", "hidden"], draw);
   draw();
   beckon(model, page.weights, model.get("W").at(-1), [1.2, 1.2]);
   return stop;
@@ -370,10 +370,10 @@ function drawWeights(page, state, told, name, suspect) {
   const { layer } = state;
   const plane = page.weights;
   const hull = convexHull(layer.points);
-  plane.draw("hull", told.veiled ? [] : [svg("path", { d: `${plane.path(hull)}Z`, class: "sg-hull" })]);
+  plane.draw("hull", told.hidden ? [] : [svg("path", { d: `${plane.path(hull)}Z`, class: "sg-hull" })]);
   plane.draw(
     "upper",
-    layer.biased && !told.veiled
+    layer.biased && !told.hidden
       ? neighbours(layer, told.found).map(([i, j]) => plane.line(layer.points[i], layer.points[j], { class: "sg-upper" }))
       : [],
   );
@@ -395,7 +395,7 @@ function drawWeights(page, state, told, name, suspect) {
 
 /** The two sides of the explained pair's proof, as far as they are segments. */
 function drawMeeting(plane, state, told) {
-  const sides = state.why && told.lost && !told.veiled ? [told.lost.pair, told.lost.why.rivals] : [];
+  const sides = state.why && told.lost && !told.hidden ? [told.lost.pair, told.lost.why.rivals] : [];
   const edges = sides.flatMap((side, n) => side.flatMap((i, k) => side.slice(k + 1).map((j) => [i, j, n])));
   plane.draw("why", edges.map(([i, j, n]) =>
     plane.line(state.layer.points[i], state.layer.points[j], { class: "sg-captor", "stroke-width": 5 - 2 * n, style: `--fill: var(${n ? "--sg-soft" : "--sg-alarm"})` }),
@@ -407,14 +407,14 @@ function placeClasses(state, told, name, W, b) {
   const centre = [0, 1].map((k) => W.reduce((sum, p) => sum + p[k], 0) / W.length);
   for (const [i, handle] of state.handles.entries()) {
     const verdict = told.found[state.who.indexOf(i)]?.verdict;
-    const lost = !told.veiled && !told.pairs && Boolean(verdict) && verdict !== "argmaxable";
+    const lost = !told.hidden && !told.pairs && Boolean(verdict) && verdict !== "argmaxable";
     const fate = { argmaxable: ", can win", unargmaxable: ", can never win", tied: ", tied" }[verdict];
     handle.place(W[i], {
       fill: verdict ? colour(i) : "var(--sg-paper)",
       caption: b && b[i] ? `${name(i)} ${b[i] > 0 ? "+" : ""}${format(b[i])}` : name(i),
       ringed: lost,
       away: [W[i][0] - centre[0], W[i][1] - centre[1]],
-      label: `class ${name(i)} at ${pair(W[i])}${b ? `, bias ${format(b[i])}` : ""}${!verdict ? ", does not compete" : told.veiled || told.pairs ? "" : fate}`,
+      label: `class ${name(i)} at ${pair(W[i])}${b ? `, bias ${format(b[i])}` : ""}${!verdict ? ", does not compete" : told.hidden || told.pairs ? "" : fate}`,
     });
     handle.root.classList.toggle("sg-resting", !verdict);
   }
@@ -423,7 +423,7 @@ function placeClasses(state, told, name, W, b) {
 /** The layer in space, while it has a bias and that is asked for. */
 function drawLift(page, state, name, told = state.told) {
   state.told = told;
-  page.lift.hidden = !(state.lift && state.layer.biased && !told.veiled);
+  page.lift.hidden = !(state.lift && state.layer.biased && !told.hidden);
   if (page.lift.hidden) return;
   page.lifted.show(state.layer, told.found, { turn: state.turn, name, colour: (i) => colour(state.who[i]) });
 }
@@ -445,7 +445,7 @@ function drawRegions(page, state, told, name) {
   say(page.figures[1].firstChild, `Features: which ${told.pairs ? "two come first" : "class wins"} at x`);
   if (told.pairs) return drawPairRegions(plane, state, told, name);
   for (const [t, v] of told.found.entries()) {
-    const cell = v.verdict === "argmaxable" && !told.veiled ? argmaxCell(state.layer, t, plane.half) : [];
+    const cell = v.verdict === "argmaxable" && !told.hidden ? argmaxCell(state.layer, t, plane.half) : [];
     if (!cell.length) continue;
     regions.push(svg("path", { d: `${plane.path(cell)}Z`, class: "sg-region", style: `--fill: ${colour(state.who[t])}`, "data-class": state.who[t] }));
     for (const [m, p] of cell.entries()) {
@@ -457,13 +457,13 @@ function drawRegions(page, state, told, name) {
   }
   plane.draw("regions", regions, { below: true });
   plane.draw("borders", borders);
-  plane.draw("lines", state.lines && !told.veiled ? drawTies(state.layer, plane) : []);
+  plane.draw("lines", state.lines && !told.hidden ? drawTies(state.layer, plane) : []);
   plane.draw("labels", labels);
 }
 
 /** One region for each pair that some x puts first, in a mixture of its colours. */
 function drawPairRegions(plane, state, told, name) {
-  const cells = told.veiled ? [] : told.pairs.filter(({ why }) => !why).map(({ pair }) => ({ pair, cell: pairCell(state.layer, pair, plane.half) }));
+  const cells = told.hidden ? [] : told.pairs.filter(({ why }) => !why).map(({ pair }) => ({ pair, cell: pairCell(state.layer, pair, plane.half) }));
   const seen = cells.filter(({ cell }) => cell.length);
   const mixed = ([i, j]) => `color-mix(in srgb, ${colour(state.who[i])}, ${colour(state.who[j])})`;
   plane.draw("regions", seen.map(({ pair, cell }) => svg("path", { d: `${plane.path(cell)}Z`, class: "sg-region", style: `--fill: ${mixed(pair)}`, "data-pair": pair.map((k) => state.who[k]) })), { below: true });
@@ -515,8 +515,8 @@ function drawFeature(page, state, name, handle) {
 }
 
 function tell(page, told, state, name, suspect) {
-  say(page.live, told.veiled ? VEILED : told.verdict);
-  if (told.veiled) return [page.detail, page.plain, page.reason].forEach((line) => say(line, ""));
+  say(page.live, told.hidden ? HIDDEN : told.verdict);
+  if (told.hidden) return [page.detail, page.plain, page.reason].forEach((line) => say(line, ""));
   if (told.pairs) {
     say(page.detail, told.never);
     say(page.plain, "");

@@ -82,7 +82,7 @@ export function assemble(page, ...folded) {
 
 /** A hand that shows the first gesture, from one place so far right and up, until somebody makes one. */
 export function beckon(model, plane, from, [right, up]) {
-  if (model.get("veiled") || from?.length !== 2 || !from.every(Number.isFinite)) return; // or a state that is refused in a sentence
+  if (model.get("hidden") || from?.length !== 2 || !from.every(Number.isFinite)) return; // or a state that is refused in a sentence
   const way = `--dx: ${plane.x(right) - plane.x(0)}px; --dy: ${plane.y(up) - plane.y(0)}px`;
   const hand = svg("g", { class: "sg-ghost", style: way, "aria-hidden": "true" }, svg("path", { d: HAND, transform: `translate(${plane.place(from)})` }));
   plane.root.append(hand);
@@ -322,10 +322,10 @@ export function toggle(parent, label, click, attributes = {}) {
   return { root, set: (on) => root.setAttribute("aria-pressed", String(on)) };
 }
 
-/** What stands in the place of a verdict while the figure is veiled. */
-export const VEILED = "Your turn first: what this figure counts and concludes shows once you have answered.";
+/** What stands in the place of a verdict while the figure is hidden. */
+export const HIDDEN = "Your turn first: what this figure counts and concludes shows once you have answered.";
 
-/** The menu of presets, if there are any: shows the note of the chosen one and hands on what it sets. Their names tell: `hidden` veils them. */
+/** The menu of presets, if there are any: shows the note of the chosen one and hands on what it sets. Their names tell: `hide` hides them. */
 export function presetMenu(page, model, take) {
   const presets = model.get("presets");
   const options = presets.map(({ name }, i) => html("option", { value: i }, name));
@@ -337,7 +337,7 @@ export function presetMenu(page, model, take) {
     take(changes);
   });
   page.buttons.append(menu);
-  return { hide: (veiled) => (menu.hidden = veiled || presets.length === 0) };
+  return { hide: (hidden) => (menu.hidden = hidden || presets.length === 0) };
 }
 
 /** Two buttons that make things more and fewer. */
