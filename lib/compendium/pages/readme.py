@@ -1,27 +1,24 @@
-"""Numbers, tables and pictures of the README and of `docs/` come from `results/`: no number there
+"""README and pages of `docs` with numbers: rendered from templates and `results/`, so that no number
 is typed by hand. `make readme` writes them, `make lint` says which are not up to date.
 
-Markers in the text, each kept and its content replaced::
+`docs/templates/README.md` becomes `README.md`, `docs/templates/docs/answers.md` `docs/answers.md`.
+A template (Jinja2) calls these functions::
 
-    <!-- value: 12_first_scan/unargmaxable | ,.0f --> 200 <!-- /value -->
-    <!-- table: 10_braid_counts/real_sizes | a, b --> ... <!-- /table -->
-    <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->
-    <!-- verdicts: all --> ... <!-- /verdicts -->
-    <!-- links: live --> ... <!-- /links -->
-
-A value is an address of `runs.recorded`, with its format. A table is a notebook's or, as
-`bench/targets`, a benchmark's, with the columns to show. Verdicts are by kind, of all papers or of
-one (`003`), and links lead to the site, Binder and checks at the address that pyproject.toml names.
+    {{ value("12_first_scan/ppocr_unargmaxable", ",.0f") }}    an address of runs.recorded, a format
+    {{ table("10_braid_counts/model_sizes", "a, b") }}         a notebook's or bench/NAME, its columns
+    {{ figure("11_region_geometry/slices") }}                  with its alternative text
+    {{ verdicts("003") }}                                      by kind, of a paper or "all"
+    {{ links() }}                                              to the site, at pyproject.toml's address
 """
 
 from __future__ import annotations
 
 import math
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pandas as pd
 import yaml
 
@@ -35,42 +32,39 @@ _PAPER: dict[str, Any] = {
     "title": "Softmax Geometry: a reproducible compendium",
     "authors": [{"name": "The Softmax Geometry authors"}],
 }
-_KINDS = "value|table|figure|verdicts|links"
-_MARKER = re.compile(rf"(?s)<!-- ({_KINDS}): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->")
+TEMPLATES = "docs/templates"
 
 
-def render(text: str, up: str = "") -> str:
-    """The text with every marker's content renewed from the committed results; `up` leads from its
-    page to the top of the repository (`../`). KeyError when a marker names what was never recorded.
+def render(template: str, up: str = "") -> str:
+    """A template filled from the committed results; `up` leads from its page to the top of the
+    repository (`../`). KeyError when it names what was never recorded, jinja2.TemplateError when
+    it is no template.
     """
 
-    def renew(match: re.Match[str]) -> str:
-        kind, what, option, _ = match.groups()
-        opening = f"<!-- {kind}: {what}{f' | {option}' if option else ''} -->"
-        return f"{opening}{_content(kind, what, option or '', up)}<!-- /{kind} -->"
-
-    return _MARKER.sub(renew, text)
-
-
-def _content(kind: str, what: str, option: str, up: str) -> str:
-    name, _, key = what.rpartition("/")
-    if kind == "value":
-        return format(recorded(what), option)
-    if kind == "table":
-        return f"\n{_table(name, key, option)}\n"
-    if kind == "figure":
+    def figure(what: str) -> str:
+        name, _, key = what.rpartition("/")
         run = committed(name)
         if key not in run.record["figures"]:
             known = ", ".join(run.record["figures"]) or "none"
             raise KeyError(f"a page names the figure {what}; {name} recorded {known}")
-        return f"\n{gallery.picture(run, key, up)}\n"
-    if kind == "verdicts":
-        found = [f for f in findings.of_committed()[0] if what in ("all", f.claim.paper)]
-        return f"\n{gallery.table_of_counts(found)}\n"
-    return _links()
+        return gallery.picture(run, key, up)
+
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    functions = {"value": _value, "table": _table, "verdicts": _verdicts, "links": _links}
+    return environment.from_string(template).render(**functions, figure=figure)
 
 
-def _table(name: str, key: str, columns: str) -> str:
+def _value(what: str, form: str = "") -> str:
+    return format(recorded(what), form)
+
+
+def _verdicts(paper: str) -> str:
+    found = [f for f in findings.of_committed()[0] if paper in ("all", f.claim.paper)]
+    return gallery.table_of_counts(found)
+
+
+def _table(what: str, columns: str = "") -> str:
+    name, _, key = what.rpartition("/")
     bench = paths.root() / "results" / "bench"
     path = (bench if name == "bench" else committed(name).results) / f"{key}.csv"
     if not path.is_file():
@@ -86,7 +80,7 @@ def _links() -> str:
     checks = f"{at['source']}/actions/workflows/ci.yml"
     badge = f"[![try it in a browser](https://mybinder.org/badge_logo.svg)]({at['binder']})"
     state = f"[![checks of the main branch]({checks}/badge.svg?branch=main)]({checks})"
-    return f"\n[**The live site**]({at['site']}) · {badge} {state}\n"
+    return f"[**The live site**]({at['site']}) · {badge} {state}"
 
 
 def addresses() -> dict[str, str]:
@@ -125,9 +119,10 @@ def markdown(frame: pd.DataFrame) -> str:
 def fresh() -> dict[Path, str | None]:
     """Each rendered file and what it should hold: None for one that should not be there."""
     root, pages = paths.root(), dict[Path, str | None]()
-    for pattern, up in (("README.md", ""), ("docs/*.md", "../"), ("scanner/docs/*.md", "../../")):
-        for page in sorted(root.glob(pattern)):
-            pages[page] = render(page.read_text(encoding="utf-8"), up)
+    for template in sorted((root / TEMPLATES).rglob("*.md")):
+        page = template.relative_to(root / TEMPLATES)
+        up = "../" * (len(page.parts) - 1)
+        pages[root / page] = render(template.read_text(encoding="utf-8"), up)
     pages |= dict.fromkeys((root / gallery.FOLDER).glob("*.md"))
     pages |= {root / path: text for path, text in gallery.pages().items()}
     for profile in COMMITTED:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from compendium import __main__ as command_line
-from compendium import book, style
+from compendium import book, paths, style
 from compendium.pages import readme
 
 
@@ -25,50 +25,61 @@ def recorded(compendium, write_notebook):
 
 
 @pytest.mark.parametrize(
-    ("marker", "content"),
+    ("call", "content"),
     [
-        ("value: 10_demo/count | ,.0f", "12,346"),
-        ("value: bench/targets:all:minutes | .0f", "20"),
-        ("table: 10_demo/pairs | a, b", "\n| a | b |\n| --- | --- |\n| 1 | x\\|y |\n"),
-        ("table: bench/targets | target", "\n| target |\n| --- |\n| all |\n"),
+        ('value("10_demo/count", ",.0f")', "12,346"),
+        ('value("bench/targets:all:minutes", ".0f")', "20"),
+        ('table("10_demo/pairs", "a, b")', "| a | b |\n| --- | --- |\n| 1 | x\\|y |"),
+        ('table("bench/targets", "target")', "| target |\n| --- |\n| all |"),
         (
-            "figure: 10_demo/pairs",
-            "\n![An empty plane (none).](../figures/default/10_demo-pairs.png)\n",
+            'figure("10_demo/pairs")',
+            "![An empty plane (none).](../figures/default/10_demo-pairs.png)",
         ),
-        ("links: live", ""),
+        ("links()", ""),
     ],
 )
-def test_markers_are_filled_in_from_the_committed_results(recorded, plant, marker, content):
+def test_a_template_is_filled_from_the_committed_results(recorded, plant, call, content):
     plant({"results/bench/targets.csv": "target,minutes\nall,19.7\n"})
-    end = f"<!-- /{marker.partition(':')[0]} -->"
-    fresh = readme.render(f"n = <!-- {marker} -->old{end}.", "../")
-    assert fresh == f"n = <!-- {marker} -->{content}{end}."
-    assert readme.render(fresh, "../") == fresh
-    assert "| Experiments | none | 0 |" in readme.render("<!-- verdicts: all --><!-- /verdicts -->")
+    assert readme.render(f"n = {{{{ {call} }}}}.\n", "../") == f"n = {content}.\n"
+    assert "| Experiments | none | 0 |" in readme.render('{{ verdicts("all") }}')
 
 
 @pytest.mark.parametrize(
-    ("marker", "message"),
+    ("call", "message"),
     [
-        ("value: 10_demo/cuont", "10_demo recorded count"),
-        ("value: 11_gone/count", "11_gone has no committed results"),
-        ("table: 10_demo/none", "the table 10_demo/none"),
-        ("figure: 10_demo/none", "none; 10_demo recorded pairs"),
+        ('value("10_demo/cuont")', "10_demo recorded count"),
+        ('value("11_gone/count")', "11_gone has no committed results"),
+        ('table("10_demo/none")', "the table 10_demo/none"),
+        ('figure("10_demo/none")', "none; 10_demo recorded pairs"),
     ],
 )
-def test_names_that_were_never_recorded_are_errors(recorded, marker, message):
+def test_names_that_were_never_recorded_are_errors(recorded, call, message):
     with pytest.raises(KeyError, match=message):
-        readme.render(f"<!-- {marker} -->1<!-- /{marker.partition(':')[0]} -->")
+        readme.render(f"{{{{ {call} }}}}")
+
+
+def test_a_page_of_docs_is_rendered_from_its_template_without_comments(recorded, plant):
+    plant({"docs/templates/docs/page.md": '{{ value("10_demo/count", ".0f") }} ![](x)\n'})
+    readme.write()
+    assert (paths.root() / "docs" / "page.md").read_text() == "12346 ![](x)\n"
+    assert readme.stale() == []
+    plant({"docs/page.md": "12347\n"})
+    assert readme.stale() == ["docs/page.md"]
+
+
+def test_no_page_that_a_reader_opens_has_comments(repository):
+    pages = [repository / "README.md"]
+    pages += [*(repository / "docs").glob("*.md"), *(repository / "scanner" / "docs").glob("*.md")]
+    assert [page.name for page in pages if "<!--" in page.read_text(encoding="utf-8")] == []
 
 
 def test_links_are_made_from_the_one_address_if_there_is_one(plant):
     assert "reference" not in yaml.safe_load(readme.manifest())["paper"]
     plant({"pyproject.toml": '[project.urls]\nSource = "https://host.example/them/it/"\n'})
-    text = readme.render("<!-- links: live -->old<!-- /links -->")
+    text = readme.render("{{ links() }}")
     assert "(https://them.github.io/it/)" in text
     assert "https://mybinder.org/v2/gh/them/it/main" in text
     assert "(https://host.example/them/it/actions/workflows/ci.yml)" in text
-    assert "old" not in text
     paper = yaml.safe_load(readme.manifest())["paper"]
     assert paper["reference"].startswith("https://host.example/them/it")
 
