@@ -1,6 +1,5 @@
 """The proofs of a folder are verified; what is made from them for people is not read back."""
 
-import contextlib
 import json
 import shutil
 from dataclasses import replace
@@ -56,19 +55,6 @@ def test_an_untouched_folder_is_verified(out):
     summary = json.loads((out / SUMMARY).read_text())
     assert (summary["model"], summary["counts"]) == ("example", report.counts)
     assert summary["fingerprint"] == fingerprint(example())
-
-
-def test_a_flipped_bit_is_refused_or_changes_nothing_that_is_claimed(out):
-    rng, path = np.random.default_rng(0), out / EVIDENCE
-    whole = path.read_bytes()
-    for place in rng.choice(len(whole), 60, replace=False):
-        broken = bytearray(whole)
-        broken[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(bytes(broken))
-        with contextlib.suppress(ValueError):
-            report = verify_folder(out, example())
-            # a letter of a method, a step, or a digit that leaves the claim true
-            assert report.counts == scan(example()).counts
 
 
 def test_files_cut_or_missing_are_refused(out):

@@ -13,7 +13,6 @@ from tiny_layers import FEATURE_SETS, tiny_layer
 
 from softgeom.asking.ask import Answers, ask
 from softgeom.certifying.order import Order
-from softgeom.certifying.verdict import Answer, Unknown
 from softgeom.layer import Ball, Box, SoftmaxLayer
 
 
@@ -124,26 +123,6 @@ def test_the_closest_comparisons_are_of_low_uppers_and_high_lowers(most, ups, do
         high = sorted(range(3, len(y)), key=lambda i: -y[i])[:downs]
         pairs = zip(*Order([[0, 1, 2]], rest=True).closest(y, most), strict=True)
         assert {(int(a), int(b)) for a, b in pairs} == set(itertools.product(low, high))
-
-
-def test_a_file_gives_back_what_was_saved(tmp_path):
-    rng = np.random.default_rng(5)
-    layer = SoftmaxLayer(rng.normal(size=(6, 2)), rng.normal(size=6), tokens=list("abcdef"))
-    orders = [Order(blocks, rest=True) for blocks in ([[0]], [[1], [2]], [[3, 4]], [[5], [0, 1]])]
-    found = ask(layer, orders, features=Box(3.0))
-    found.answers.append(Answer(orders[0], Unknown(0.5, "not tried"), "none", 0, 0.5))
-    found.save(tmp_path / "answers")
-    np.savez(tmp_path / "layer.npz", W=layer.W, b=layer.b)
-    again = Answers.load(tmp_path / "answers", layer)
-    assert again.table.equals(found.table)
-    assert again.verify()
-    assert again.features == found.features
-    with pytest.raises(ValueError, match="belongs to another layer"):
-        Answers.load(tmp_path / "answers", SoftmaxLayer(layer.W))
-    with pytest.raises(ValueError, match="is not a valid file of proofs"):
-        Answers.load(tmp_path / "layer.npz", layer)
-    with pytest.raises(ValueError, match="There is no file of proofs"):
-        Answers.load(tmp_path / "nothing", layer)
 
 
 def test_bad_orders_are_refused_in_a_sentence():
