@@ -22,8 +22,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array, Bools, Floats, Ints
 from softgeom.certifying.hull import COMFORT, certify_comparisons, exact_row, prove_comparisons
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Comparisons
@@ -55,12 +55,7 @@ class Checker:
 
     # ---- Points
 
-    def certify(
-        self,
-        points: NDArray[Any],
-        classes: NDArray[np.intp],
-        claimed: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+    def certify(self, points: Array, classes: Ints, claimed: Floats | None = None) -> Floats:
         """Return certified lower bounds (n,) on the margins of ``classes`` (n,) at ``points`` (n,
         d); where margins > 0 are ``claimed`` (n,), bounds that reach them if they are true.
 
@@ -102,11 +97,8 @@ class Checker:
         return margins
 
     def certify_many(
-        self,
-        points: Sequence[NDArray[Any]],
-        classes: NDArray[np.intp] | Sequence[int],
-        claimed: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        self, points: Sequence[Array], classes: Ints | Sequence[int], claimed: Floats | None = None
+    ) -> Floats:
         """``certify`` for points (d,) of mixed dtypes, those of one dtype together."""
         margins, classes = np.full(len(points), -np.inf), np.asarray(classes, dtype=np.intp)
         kinds = np.array([np.result_type(point, np.float32).char for point in points])
@@ -118,7 +110,7 @@ class Checker:
         return margins
 
     def margin(
-        self, order: Order, point: NDArray[Any], claimed: float = POSITIVE, most: int | None = None
+        self, order: Order, point: Array, claimed: float = POSITIVE, most: int | None = None
     ) -> float:
         """Lower bound on the margin of an order at one point (d,) of floats or fractions, as tight
         as it takes to reach what is claimed; -inf outside the feature set.
@@ -143,7 +135,7 @@ class Checker:
         unit = Fraction(2) ** self._units.margins
         return certain if smallest is None else round_down(smallest * unit)
 
-    def exact_margin(self, order: Order, point: NDArray[Any]) -> Fraction | None:
+    def exact_margin(self, order: Order, point: Array) -> Fraction | None:
         """The margin of an order at a point of the feature set (d,); None where it is not positive,
         or no comparison is demanded.
         """
@@ -151,13 +143,11 @@ class Checker:
         lead = None if placed is None else self._exact_lead(order, *placed, None)
         return None if lead is None or lead <= 0 else lead * Fraction(2) ** self._units.margins
 
-    def logits(self, x: NDArray[Any]) -> NDArray[np.float64]:
+    def logits(self, x: Array) -> Floats:
         """``W x + b`` (C,) in float64, by blocks of rows."""
         return _float_logits(self.layer, x.astype(np.float64))
 
-    def radius(
-        self, classes: NDArray[np.intp], margins: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def radius(self, classes: Ints, margins: Floats) -> Floats:
         """Lower bounds (n,) on ``min_i margin_i / ||w_t - w_i||``, from ``||w_t - w_i|| <= ||w_t||
         + max_i ||w_i||``.
         """
@@ -186,7 +176,7 @@ class Checker:
         # Another machine's norms are rounded otherwise, by far less than these were rounded up.
         return 0 <= radius < np.inf and Fraction(radius) * span <= margin * (1 + Fraction(1, 2**31))
 
-    def ahead(self, t: int, point: NDArray[Any]) -> int:
+    def ahead(self, t: int, point: Array) -> int:
         """How many classes at most are level with class t or ahead of it at one point (d,): those
         that float64 does not certainly put below it, and outside the set all others.
         """
@@ -196,7 +186,7 @@ class Checker:
         _, y, error = placed
         return int(np.count_nonzero(y >= y[t] - 2 * error)) - 1
 
-    def look_error(self, points: NDArray[Any]) -> NDArray[np.float64] | None:
+    def look_error(self, points: Array) -> Floats | None:
         """What to take off the margins of a float32 look at these x to certify them; None where
         that is not valid.
         """
@@ -205,7 +195,7 @@ class Checker:
         error = (2 + SPARE) * self._error(points, np.zeros(len(points)), np.float32)
         return np.where(self._features.contains(points.astype(np.float64)), error, np.inf)
 
-    def contains(self, points: NDArray[Any]) -> NDArray[np.bool_]:
+    def contains(self, points: Array) -> Bools:
         """Which points (n, d) lie in the set (n,)."""
         moved, kept = self._units.points_to(points)
         return self._inside(moved) & kept
@@ -231,12 +221,12 @@ class Checker:
 
     # ---- In the units of the layer that is computed with
 
-    def _back(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _back(self, margins: Floats) -> Floats:
         if not self._units.margins:
             return margins
         return np.array([self._units.margin_back(margin) for margin in margins.tolist()])
 
-    def _inside(self, points: NDArray[Any]) -> NDArray[np.bool_]:
+    def _inside(self, points: Array) -> Bools:
         """Which points (n, d) lie in the set (n,): fractions where float64 is not certain, as on
         the boundary itself.
         """
@@ -248,9 +238,7 @@ class Checker:
                 )
         return inside
 
-    def _place(
-        self, point: NDArray[Any]
-    ) -> tuple[list[Fraction], NDArray[np.float64], float] | None:
+    def _place(self, point: Array) -> tuple[list[Fraction], Floats, float] | None:
         """A point of the set (d,) as fractions, its logits (C,) in float64, and what each of those
         may be off by; None outside.
         """
@@ -276,12 +264,7 @@ class Checker:
         return z, np.zeros(len(y)), np.inf  # float64 says nothing about what is beyond its range
 
     def _exact_lead(
-        self,
-        order: Order,
-        z: list[Fraction],
-        y: NDArray[np.float64],
-        error: float,
-        most: int | None,
+        self, order: Order, z: list[Fraction], y: Floats, error: float, most: int | None
     ) -> Fraction | None:
         """The smallest difference that the order demands at z (d,), of logits that are within
         ``error`` of y (C,); None where it is certainly negative, nothing is demanded, or more than
@@ -304,14 +287,14 @@ class Checker:
             smallest = lead if smallest is None else min(smallest, lead)
         return smallest
 
-    def _doubt(self, points: NDArray[Any]) -> NDArray[np.float64]:
+    def _doubt(self, points: Array) -> Floats:
         """How far above its certified lower bound the margin of a point can be after float64
         products (n,).
         """
         x, moved = self._features.features_at(points)
         return 8 * self._error(x, moved, np.float64)
 
-    def is_narrow(self, points: NDArray[Any]) -> bool:
+    def is_narrow(self, points: Array) -> bool:
         """Whether float32 represents W, b and the points exactly, and nothing is scaled."""
         arrays = [self._layer.W, points] + ([] if self._layer.b is None else [self._layer.b])
         return (
@@ -331,9 +314,7 @@ class Checker:
         b = 0.0 if self._layer.b is None else float(np.abs(self._layer.b.astype(np.float64)).max())
         return largest, b
 
-    def _error(
-        self, x: NDArray[Any], moved: NDArray[np.float64], dtype: Any
-    ) -> NDArray[np.float64]:
+    def _error(self, x: Array, moved: Floats, dtype: Any) -> Floats:
         """A bound on the error of every logit computed at each x (n,), and on its part in the
         rounding of margins.
 
@@ -348,18 +329,14 @@ class Checker:
         size = np.where(size < np.finfo(dtype).max / 2, size, np.inf)
         return gamma(d + 4, dtype) * size + w_norm * moved + underflow(d + 4, dtype)
 
-    def _margins(
-        self, points: NDArray[Any], classes: NDArray[np.intp], dtype: Any, claims: bool
-    ) -> NDArray[np.float64]:
+    def _margins(self, points: Array, classes: Ints, dtype: Any, claims: bool) -> Floats:
         x, moved = self._features.features_at(points)
         own, best = self._own_and_best(np.ascontiguousarray(x, dtype=dtype), classes, dtype)
         margin = own.astype(np.float64) - best.astype(np.float64)
         margin -= (2 + SPARE * claims) * self._error(x, moved, dtype)
         return np.where(np.isnan(margin), -np.inf, margin)
 
-    def _own_and_best(
-        self, x: NDArray[Any], classes: NDArray[np.intp], dtype: Any
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _own_and_best(self, x: Array, classes: Ints, dtype: Any) -> tuple[Array, Array]:
         """The logits of each class and of its best rival at x (n, d), from the same product."""
         layer, n = self._layer, np.arange(len(classes))
         own, best = np.full(len(classes), np.nan, dtype), np.full(len(classes), -np.inf, dtype)
@@ -388,14 +365,14 @@ def round_down(value: Fraction) -> float:
     return max(near, POSITIVE) if value > 0 else min(near, 0.0)
 
 
-def _as_they_are(points: NDArray[Any]) -> NDArray[Any]:
+def _as_they_are(points: Array) -> Array:
     """Points of floats or fractions; others as float64, ValueError where that would move them."""
     array = np.asarray(points)
     kept = array.dtype in (np.float16, np.float32, np.float64, object)
     return array if kept else as_floats(array, "A point")
 
 
-def _are_near(rounded: NDArray[np.float64], z: list[Fraction]) -> bool:
+def _are_near(rounded: Floats, z: list[Fraction]) -> bool:
     """Whether each float is its fraction, but for a relative rounding: not one below the normal
     range, nor cut off at its end.
     """
@@ -415,7 +392,7 @@ def _to_float(value: Fraction) -> float:
         return float(np.copysign(np.finfo(float).max, 1 if value > 0 else -1))
 
 
-def _float_logits(layer: SoftmaxLayer, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _float_logits(layer: SoftmaxLayer, x: Floats) -> Floats:
     """All logits (C,) at one x in float64, by blocks of rows."""
     size = max(1, TILE_BYTES // (8 * layer.dimension))
     blocks = [layer.W[i : i + size].astype(np.float64) @ x for i in range(0, layer.classes, size)]

@@ -29,12 +29,12 @@ itself, which covers the rounding of the bound and of sums over it.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array, Floats, Ints
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import INFLATE, exponent, gamma, shrink, underflow
 from softgeom.threads import one_thread
@@ -64,11 +64,7 @@ COMFORT = 40
 
 
 def certify_unargmaxable(
-    layer: SoftmaxLayer,
-    features: FeatureSet,
-    t: int,
-    rivals: NDArray[np.intp],
-    weights: NDArray[Any],
+    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: Ints, weights: Array
 ) -> float:
     """``certify_comparisons`` of class t against rivals (k,): a bound <= 0 proves that t never wins
     strictly.
@@ -77,11 +73,7 @@ def certify_unargmaxable(
 
 
 def certify_comparisons(
-    layer: SoftmaxLayer,
-    features: FeatureSet,
-    above: NDArray[np.intp],
-    below: NDArray[np.intp],
-    weights: NDArray[Any],
+    layer: SoftmaxLayer, features: FeatureSet, above: Ints, below: Ints, weights: Array
 ) -> float:
     """An upper bound on ``max_x min_n y_above[n] - y_below[n]`` that the weights prove; inf when
     they prove nothing. A bound <= 0 proves that at no x all comparisons hold strictly.
@@ -111,9 +103,9 @@ def certify_comparisons(
 def prove_comparisons(
     layer: SoftmaxLayer,
     features: FeatureSet,
-    above: NDArray[np.intp],
-    below: NDArray[np.intp],
-    weights: NDArray[Any],
+    above: Ints,
+    below: Ints,
+    weights: Array,
     margin: float,
 ) -> bool:
     """Whether the weights (k,) prove ``max_x min_n y_above[n] - y_below[n] <= margin <= 0``.
@@ -135,9 +127,7 @@ def prove_comparisons(
     return exact_comparisons(layer, features, above, below, exact, Fraction(margin))
 
 
-def are_weights(
-    layer: SoftmaxLayer, above: NDArray[Any], below: NDArray[Any], weights: NDArray[Any]
-) -> bool:
+def are_weights(layer: SoftmaxLayer, above: Array, below: Array, weights: Array) -> bool:
     """Whether these are comparisons (k,) of different classes of the layer, k > 0, and finite
     weights >= 0 on them, not all zero.
     """
@@ -153,11 +143,7 @@ def are_weights(
 
 
 def has_slack(
-    layer: SoftmaxLayer,
-    features: FeatureSet,
-    t: int,
-    rivals: NDArray[np.intp],
-    weights: NDArray[np.float64],
+    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: Ints, weights: Floats
 ) -> bool:
     """Whether valid float weights prove t unargmaxable as they are, by the first route."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -168,8 +154,8 @@ def has_slack(
 def exact_comparisons(
     layer: SoftmaxLayer,
     features: FeatureSet,
-    above: NDArray[np.intp],
-    below: NDArray[np.intp],
+    above: Ints,
+    below: Ints,
     weights: list[Fraction],
     margin: Fraction = Fraction(0),
 ) -> bool:
@@ -222,12 +208,7 @@ class _System:
 
     @classmethod
     def of(
-        cls,
-        layer: SoftmaxLayer,
-        features: FeatureSet,
-        above: NDArray[np.intp],
-        below: NDArray[np.intp],
-        weights: NDArray[Any],
+        cls, layer: SoftmaxLayer, features: FeatureSet, above: Ints, below: Ints, weights: Array
     ) -> _System:
         """Of any finite weights >= 0 that are not all zero, at most one after scaling."""
         weights = weights.astype(np.float64)
@@ -235,12 +216,7 @@ class _System:
         return cls(layer, features, above[kept], below[kept], weights[kept])
 
     def __init__(
-        self,
-        layer: SoftmaxLayer,
-        features: FeatureSet,
-        above: NDArray[np.intp],
-        below: NDArray[np.intp],
-        weights: NDArray[np.float64],
+        self, layer: SoftmaxLayer, features: FeatureSet, above: Ints, below: Ints, weights: Floats
     ) -> None:
         self.weights = weights
         k, self.d = len(below), layer.dimension
@@ -340,9 +316,7 @@ class _System:
         """Whether a v that does not vanish has infinite support."""
         return not np.isfinite(self.features.support_bound(np.ones(self.d), np.zeros(self.d))[0])
 
-    def _shifted_constant(
-        self, c: NDArray[np.float64], c_error: NDArray[np.float64], delta: NDArray[np.float64]
-    ) -> float:
+    def _shifted_constant(self, c: Floats, c_error: Floats, delta: Floats) -> float:
         """Upper bound on ``sum (l + delta)_i c_i``; never above 0 when no c_i is (then rounding
         cannot matter).
         """
@@ -356,9 +330,7 @@ class _System:
         bound += gamma(len(c) + 4) * float(weights @ np.abs(c)) + self.constant_error
         return min(bound, 0.0) if self.level and not c_error.any() else bound
 
-    def _correction(
-        self, D: NDArray[np.float64], D_error: NDArray[np.float64], miss: NDArray[np.float64]
-    ) -> NDArray[np.float64] | None:
+    def _correction(self, D: Floats, D_error: Floats, miss: Floats) -> Floats | None:
         """Bounds (k,) on |delta| that makes ``D^T l`` (m,), at most ``miss`` now, vanish and keeps
         the sum; None if not proven.
         """
@@ -397,9 +369,7 @@ def in_given_units(bound: float, power: int) -> float:
     return max(float(shrink(bound, power)), -np.finfo(float).max)
 
 
-def _right_inverse(
-    A: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64] | None:
+def _right_inverse(A: Floats, weights: Floats) -> Floats | None:
     """An approximate right inverse (k, m) of A (m, k), weighted: what it adds to a weight is small
     where the weight is small.
     """
@@ -409,9 +379,7 @@ def _right_inverse(
     return np.asarray(weights[:, None] * scipy.linalg.solve_triangular(triangle, Q.T).T)
 
 
-def identity_error(
-    A: NDArray[np.float64], A_error: NDArray[np.float64], R: NDArray[np.float64]
-) -> float:
+def identity_error(A: Floats, A_error: Floats, R: Floats) -> float:
     """Upper bound on ``||I - B R||``, the largest row sum, for every B within ``gamma(8) |A| +
     A_error`` of A (m, k), where it is below 1.
     """
@@ -421,9 +389,7 @@ def identity_error(
     return float((np.abs(np.eye(len(A)) - A @ R) + error).sum(axis=1).max() * INFLATE)
 
 
-def correction_bounds(
-    R: NDArray[np.float64], right: NDArray[np.float64], loss: float
-) -> NDArray[np.float64]:
+def correction_bounds(R: Floats, right: Floats, loss: float) -> Floats:
     """Upper bounds (k,) on some delta with ``B delta`` within ``right`` (m,), where ``||I - B R||
     <= loss < 1``: so large that sums over them, and over weights that they change, need no rounding
     bound of their own.

@@ -25,12 +25,12 @@ from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array, Ints
 from softgeom.layer import SoftmaxLayer
 
 # every class of the first is to be above every class of the second
-Step = tuple[NDArray[np.intp], NDArray[np.intp]]
+Step = tuple[Ints, Ints]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Order:
         object.__setattr__(self, "rest", bool(rest))
 
     @property
-    def named(self) -> NDArray[np.intp]:
+    def named(self) -> Ints:
         """Every class that a block names."""
         return np.array([i for block in self.blocks for i in block], dtype=np.intp)
 
@@ -90,7 +90,7 @@ class Order:
         """How many pairs the order demands, in a layer of so many classes."""
         return sum(len(upper) * len(lower) for upper, lower in self.steps(classes))
 
-    def margin(self, logits: NDArray[np.floating[Any]]) -> float:
+    def margin(self, logits: Array) -> float:
         """``min over comparisons of y_upper - y_lower`` for logits (C,): positive iff they obey;
         inf without comparisons.
         """
@@ -100,9 +100,7 @@ class Order:
             default=np.inf,
         )
 
-    def closest(
-        self, logits: NDArray[np.floating[Any]], most: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def closest(self, logits: Array, most: int) -> tuple[Ints, Ints]:
         """The comparisons that logits (C,) come closest to breaking, or break: upper and lower
         classes (k,) each.
 
@@ -117,7 +115,7 @@ class Order:
             below.append(np.tile(low, len(up)))
         return np.concatenate(above), np.concatenate(below)
 
-    def demands(self, above: NDArray[Any], below: NDArray[Any], classes: int) -> bool:
+    def demands(self, above: Array, below: Array, classes: int) -> bool:
         """Whether each comparison (k,) of a proof, k > 0, is one that the order demands."""
         above, below = np.asarray(above), np.asarray(below)
         if above.ndim != 1 or above.shape != below.shape or not len(above):
@@ -162,9 +160,7 @@ def _class(i: Any) -> int:
     return int(i)
 
 
-def _first(
-    classes: NDArray[np.intp], keys: NDArray[np.floating[Any]], most: int
-) -> NDArray[np.intp]:
+def _first(classes: Ints, keys: Array, most: int) -> Ints:
     """The classes with the smallest keys, at most so many."""
     if len(classes) <= most:
         return classes

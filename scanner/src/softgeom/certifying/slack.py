@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
+from softgeom.arrays import Floats, Ints
 from softgeom.certifying.hull import (
     CLAIM,
     COMFORT,
@@ -38,7 +38,7 @@ TOGETHER = 512  # classes of one product: their captors' rows are widened to flo
 
 def certify_each_unargmaxable(
     layer: SoftmaxLayer, features: FeatureSet, classes: Sequence[int], captors: Sequence[Captors]
-) -> NDArray[np.float64]:
+) -> Floats:
     """``certify_unargmaxable`` for many classes: upper bounds (n,) on their best margins; inf where
     nothing is proven.
     """
@@ -56,7 +56,7 @@ def slack_bounds(
     classes: Sequence[int],
     captors: Sequence[Captors],
     care: Care = CLAIM,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Upper bounds (n,) < 0 on the best margins that float weights prove with slack; inf says
     nothing.
 
@@ -80,12 +80,8 @@ def slack_bounds(
 
 
 def _bounds(
-    layer: SoftmaxLayer,
-    features: FeatureSet,
-    classes: NDArray[np.intp],
-    captors: list[Captors],
-    care: Care,
-) -> NDArray[np.float64]:
+    layer: SoftmaxLayer, features: FeatureSet, classes: Ints, captors: list[Captors], care: Care
+) -> Floats:
     counts = [len(few.rivals) for few in captors]
     there, columns = np.unique(np.concatenate([few.rivals for few in captors]), return_inverse=True)
     weights = np.concatenate(

@@ -24,11 +24,9 @@ theorem d + 1 comparisons suffice, however many classes there are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from softgeom.arrays import Array, Ints
 from softgeom.certifying.order import Order
 
 Verdict = Literal["argmaxable", "unargmaxable", "tied", "undecided"]
@@ -43,7 +41,7 @@ class Witness:
     Floats, or Fractions (dtype object) where no float wins.
     """
 
-    point: NDArray[Any]
+    point: Array
     verdict: ClassVar[Verdict] = "argmaxable"
 
 
@@ -55,8 +53,8 @@ class Captors:
     Floats, or Fractions (dtype object) where an equality must hold to the last bit.
     """
 
-    rivals: NDArray[np.intp]
-    weights: NDArray[Any]
+    rivals: Ints
+    weights: Array
     verdict: ClassVar[Verdict] = "unargmaxable"
 
 
@@ -68,9 +66,9 @@ class Comparisons:
     Floats, or Fractions (dtype object) where an equality must hold to the last bit.
     """
 
-    above: NDArray[np.intp]
-    below: NDArray[np.intp]
-    weights: NDArray[Any]
+    above: Ints
+    below: Ints
+    weights: Array
 
 
 @dataclass(frozen=True, eq=False)
