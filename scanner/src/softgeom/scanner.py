@@ -149,9 +149,10 @@ def scan(
         findings = run(search_block, chosen, block, titles[0])
         unknown_yet = [t for t in findings if isinstance(findings[t].evidence, Unknown)]
         open_ = np.array(unknown_yet, dtype=np.intp)
-        with one_thread():
-            start = make_start(task.problem, open_, seed)
-        findings |= run(decide_block, open_, DECIDE_TOGETHER, titles[1], start)
+        if len(open_):
+            with one_thread():
+                start = make_start(task.problem, open_, seed)
+            findings |= run(decide_block, open_, DECIDE_TOGETHER, titles[1], start)
     return Scan(layer, features, [units.finding_back(findings[t]) for t in chosen.tolist()])
 
 

@@ -46,14 +46,6 @@ def recheck(tool):
     return lambda folder: tool("check_proofs", *(folder / name for name in files))
 
 
-@pytest.mark.parametrize(
-    ("question", "option"),
-    [("--among a c", "--seed"), ("--experts 2", "--jobs"), ("--blocked-by inside", "--jobs")],
-)
-def test_what_a_question_has_no_use_for_is_refused(square, refused, question, option):
-    refused(option, "ask", square, *question.split(), option, "2")
-
-
 def test_among_fewer_rivals_a_lost_class_wins_and_blocking_classes_are_named(
     square, tmp_path, replies, told
 ):
@@ -179,17 +171,17 @@ def test_a_forged_margin_is_noticed(square, tmp_path, told, refused):
         (["--order", "a", "--out", ""], "--out is empty"),
         (["--on", "rain", "snow"], "no class 'rain'"),
         (["--order", "a", "--low", "0", "--features", "ball"], "--low has no meaning"),
+        (["--order", "a", "--bound", "0", "--features", "ball"], "must be above zero"),
+        (["--among", "a", "c", "--seed", "2"], "--seed"),
+        (["--experts", "2", "--jobs", "2"], "--jobs"),
+        (["--blocked-by", "inside", "--jobs", "2"], "--jobs"),
     ],
 )
 def test_bad_questions_are_refused_in_a_sentence(square, refused, question, message):
     refused(message, "ask", square, *question)
 
 
-def test_length_zero_misfit_labels_and_folders_of_others_are_refused(
-    square, tmp_path, told, refused
-):
-    pair = ["--together", "a", "b", "--features", "ball"]
-    refused("must be above zero", "ask", square, *pair, "--bound", "0")
+def test_misfit_labels_and_folders_of_others_are_refused(square, tmp_path, told, refused):
     names, scan = tmp_path / "names.txt", tmp_path / "scan"
     names.write_text("rain\nsnow\n" * 4, encoding="utf-8")
     bare = saved(tmp_path / "bare.npz", SQUARE)

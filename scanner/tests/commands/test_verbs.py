@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import softgeom as sg
-from softgeom import scanner, widening
 from softgeom.asking import find_blocking_set
 from softgeom.card import card
 from softgeom.certifying.verdict import Finding, Unknown, Witness
@@ -371,21 +370,6 @@ def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys, ref
     assert "nan" not in shown.lower()
     (tmp_path / "none.txt").write_text("# nothing\n")
     refused("none.txt names no model", "survey", "none.txt")
-
-
-def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatch):
-    seen, here = {}, {"backend": None, "address": None}
-
-    def scan_here(*a, **o):
-        seen.update(o)
-        return scan(*a, **(o | here))
-
-    monkeypatch.chdir(tmp_path)
-    for place in (scanner, widening):
-        monkeypatch.setattr(place, "scan", scan_here)
-    command = ["survey", str(npz), "--backend", "dask", "--scheduler", "tcp://x:1"]
-    assert main(command) == boundary.DONE
-    assert (seen["backend"], seen["address"]) == ("dask", "tcp://x:1")
 
 
 def test_the_completion_script_is_what_the_commands_say(told):

@@ -31,7 +31,7 @@ from softgeom.proving.decide import decide
 from softgeom.proving.exact import closest_pairs, split
 from softgeom.scaling import Scaled, in_units
 from softgeom.searching.ascent import of_like_size
-from softgeom.searching.polyak import polyak_ascent
+from softgeom.searching.look import polyak_ascent
 from softgeom.threads import one_thread
 from softgeom.verdict_table import count_verdicts
 

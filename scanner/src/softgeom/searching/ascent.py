@@ -3,7 +3,7 @@ rivals.
 
 The margin ``m_t(z) = min_{i != t} (w'_t - w'_i).z + b'_t - b'_i`` is concave. One look at all
 rivals (look.py) costs as much per class as thousands of steps against a few, so each class climbs
-against its k strongest rivals only (polyak.py), and then looks at everybody once; rivals that turn
+against its k strongest rivals only (look.py), and then looks at everybody once; rivals that turn
 out stronger join its working set. The first candidate is the far point of the region in the
 direction from the mean row to the class's own: in most layers that settles nearly everything in
 the first look, hence at the cost of one ``W @ W.T``.
@@ -21,8 +21,7 @@ import numpy as np
 from softgeom.arrays import Floats, Ints, Singles
 from softgeom.problem import Problem
 from softgeom.searching.device import Device
-from softgeom.searching.look import Look, look
-from softgeom.searching.polyak import polyak_ascent
+from softgeom.searching.look import Look, look, polyak_ascent
 
 GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
 ROUNDS, STEPS = 8, 20  # climbs of one class; steps of its first, each later one has twice as many

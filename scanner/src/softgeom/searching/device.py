@@ -23,8 +23,7 @@ import numpy as np
 
 from softgeom.arrays import Array, Ints
 from softgeom.problem import BLOCK_BYTES, Problem
-from softgeom.searching.look import Look
-from softgeom.searching.polyak import polyak_ascent
+from softgeom.searching.look import Look, polyak_ascent
 
 SINGLE = ("cpu", "cuda")  # kinds of devices whose single precision is IEEE's
 

@@ -1,4 +1,5 @@
-"""One look at every rival: the margins of many candidate features against all classes at once.
+"""One look at every rival: the margins of many candidate features against all classes at once; and
+the steps between two looks, against a few rivals each.
 
 For candidates ``Z`` (n, D), one per class t, the look gives ``margin = y_t - max_{i != t} y_i``
 with ``y = W' z + b'`` and the strongest rivals of those that lose. It is a matrix product with row
@@ -9,8 +10,9 @@ W.T`` looks once at everything. Logits exist a tile at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from softgeom.arrays import Array, Bools, Floats, Ints
 from softgeom.certifying.checker import TILE_BYTES
 from softgeom.problem import Problem
 
+TEMPERATURE = 0.05  # of the smoothed margin, relative to the spread of the rivals' logits
 STRONGEST = 64  # rivals, or comparisons, that join a programme after a look
 
 
@@ -110,3 +113,29 @@ def _largest(Y: Array, k: int) -> Ints:
     columns = np.concatenate([columns, rest], axis=1)
     among = _largest(np.take_along_axis(Y, columns, axis=1), k)
     return np.take_along_axis(columns, among, axis=1)
+
+
+def polyak_ascent(
+    xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int
+) -> tuple[Any, Any]:
+    """Polyak steps of g classes at once on the smoothed margin, in the arrays of ``xp`` (NumPy or
+    PyTorch), from Z (g, D): the best point of each, projected to the region, and the lead of its
+    best rival there, negative where the class wins. A (g, k, D) and c (g, k), float32, are the rows
+    and biases of each class's rivals minus its own.
+
+    p = softmax(rival logits / temperature),   g = w'_t - sum_i p_i w'_i,
+    z <- project(z + (target - m) g / ||g||^2).
+    """
+    best, best_lead = Z + 0, xp.full_like(Z[:, 0], float("inf"))
+    for _ in range(steps):
+        lead = xp.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
+        worst = xp.amax(lead, 1)
+        better = worst < best_lead
+        best_lead[better], best[better] = worst[better], Z[better]
+        target = (worst - lead.sum(1) / lead.shape[1]).clip(1e-12) * TEMPERATURE
+        p = xp.exp((lead - worst[:, None]) / target[:, None])
+        p /= p.sum(1)[:, None]
+        g = xp.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
+        step = (worst.clip(0) + target) / xp.einsum("gd,gd->g", g, g).clip(1e-30)
+        Z = project(Z - step[:, None] * g)
+    return best, best_lead
