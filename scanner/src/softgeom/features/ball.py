@@ -45,7 +45,6 @@ class Round:
         return c <= 0 and Fraction(self.radius) ** 2 * sum(v_k * v_k for v_k in v) <= c * c
 
     def region(self, dimension: int, has_bias: bool) -> Region:
-        """The ball of z."""
         return Region(radius=self.radius)
 
 
@@ -62,16 +61,13 @@ class Ball(Round, FeatureSet):
         object.__setattr__(self, "radius", positive_radius(self.radius, "a Ball"))
 
     def describe(self) -> str:
-        """The radius, as short as is exact."""
         return f"||x|| <= {plain_number(self.radius)}"
 
     def fields(self) -> dict[str, Any]:
-        """``radius``."""
         return {"radius": hexed(self.radius)}
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Ball:
-        """The ball with these ``fields``."""
         return cls(unhexed(fields["radius"]))
 
     def support_bound(self, v: Floats, error: Floats) -> tuple[float, float]:
@@ -82,11 +78,9 @@ class Ball(Round, FeatureSet):
 
     @property
     def extent(self) -> float:
-        """The radius."""
         return self.radius
 
     def scaled(self, power: int) -> Ball:
-        """The radius divided."""
         return Ball(float(scale_exactly(self.radius, power)))
 
 

@@ -43,7 +43,7 @@ class Box(FeatureSet):
             raise ValueError(
                 "The bounds of a Box must be finite; use Unbounded() for features without bounds."
             )
-        if np.ndim(low) and np.ndim(high) and len(np.atleast_1d(low)) != len(np.atleast_1d(high)):
+        if np.ndim(low) and np.ndim(high) and np.size(low) != np.size(high):
             raise ValueError(
                 f"A Box has {np.size(low)} lower bounds but {np.size(high)} upper bounds."
             )
@@ -55,14 +55,12 @@ class Box(FeatureSet):
         object.__setattr__(self, "low", low)
 
     def check(self, dimension: int) -> None:
-        """Raise ValueError unless the set lives in R^dimension."""
         for name in ("low", "high"):
             size = np.size(getattr(self, name))
             if np.ndim(getattr(self, name)) and size != dimension:
                 raise ValueError(f"The Box has {size} {name} bounds; W has {dimension} columns.")
 
     def bounds(self, dimension: int) -> tuple[Floats, Floats]:
-        """The lower and the upper corner, each (d,)."""
         self.check(dimension)
         return (
             np.broadcast_to(np.asarray(self.low, float), dimension),
@@ -79,7 +77,6 @@ class Box(FeatureSet):
         return f"{plain_number(float(low))} <= x <= {plain_number(float(high))}"
 
     def condition(self) -> str:
-        """The bound, where it is one."""
         low, high = np.asarray(self.low, float), np.asarray(self.high, float)
         if low.ndim or high.ndim:
             return super().condition()
@@ -87,7 +84,6 @@ class Box(FeatureSet):
         return f"up to {most}" if low == -high else f"from {plain_number(float(low))} to {most}"
 
     def fields(self) -> dict[str, Any]:
-        """``low`` and ``high``, each a number or a list."""
         return {
             "low": hexed(np.asarray(self.low, float)),
             "high": hexed(np.asarray(self.high, float)),
@@ -95,18 +91,16 @@ class Box(FeatureSet):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Box:
-        """The box with these ``fields``."""
         return cls(unhexed(fields["high"]), low=unhexed(fields["low"]))
 
     def contains(self, Z: Floats) -> Bools:
-        """Comparisons only: no rounding."""
         low, high = self.bounds(Z.shape[1])
+        # comparisons only: no rounding
         return np.asarray(
             np.isfinite(Z).all(axis=1) & ~np.logical_or(low > Z, high < Z).any(axis=1)
         )
 
     def contains_exactly(self, z: Sequence[Fraction]) -> bool:
-        """Whether each coordinate lies in its interval."""
         low, high = self.bounds(len(z))
         return all(
             Fraction(a) <= v <= Fraction(b)
@@ -132,16 +126,13 @@ class Box(FeatureSet):
         return sum(terms, c) <= 0
 
     def region(self, dimension: int, has_bias: bool) -> Region:
-        """The box itself."""
         return Region(*self.bounds(dimension))
 
     @property
     def extent(self) -> float:
-        """The largest bound in absolute value."""
         return float(max(np.abs(np.asarray(bound, float)).max() for bound in (self.low, self.high)))
 
     def scaled(self, power: int) -> Box:
-        """Both bounds divided."""
         low, high = (
             _scalar_or_tuple(scale_exactly(np.asarray(bound, float), power))
             for bound in (self.low, self.high)

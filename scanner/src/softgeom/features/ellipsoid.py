@@ -109,7 +109,6 @@ class Ellipsoid(Round, FeatureSet):
         return not self.centred and not self.bias.any() and bool(self.gain.all())
 
     def check(self, dimension: int) -> None:
-        """Raise ValueError unless the set lives in R^dimension."""
         if len(self.gain) != dimension:
             raise ValueError(
                 f"The normalisation has {len(self.gain)} gains; W has {dimension} columns."
@@ -121,13 +120,11 @@ class Ellipsoid(Round, FeatureSet):
         return f"{name} ellipsoid of {len(self.gain)} features ({self.digest()[:12]})"
 
     def fields(self) -> dict[str, Any]:
-        """``gain``, ``bias``, ``radius``, ``centred``."""
         vectors = {"gain": hexed(self.gain), "bias": hexed(self.bias)}
         return {**vectors, "radius": hexed(self.radius), "centred": self.centred}
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Ellipsoid:
-        """The ellipsoid with these ``fields``."""
         if not isinstance(fields["centred"], bool):
             raise TypeError("centred is neither true nor false")
         named = {"radius": unhexed(fields["radius"]), "centred": fields["centred"]}
@@ -135,7 +132,6 @@ class Ellipsoid(Round, FeatureSet):
 
     @property
     def own_coordinates(self) -> bool:
-        """Points are u."""
         return True
 
     def features_at(self, Z: Array) -> tuple[Array, Floats]:

@@ -25,28 +25,22 @@ class Unbounded(FeatureSet):
     kind = "unbounded"
 
     def describe(self) -> str:
-        """The one word."""
         return "unbounded"
 
     def condition(self) -> str:
-        """Nothing."""
         return "whatever the features"
 
     def fields(self) -> dict[str, Any]:
-        """None."""
         return {}
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Unbounded:
-        """The set; there is one."""
         return cls()
 
     def contains(self, Z: Floats) -> Bools:
-        """Every finite point."""
         return np.asarray(np.isfinite(Z).all(axis=1))
 
     def contains_exactly(self, z: Sequence[Fraction]) -> bool:
-        """Every point."""
         return True
 
     def support_bound(self, v: Floats, error: Floats) -> tuple[float, float]:
@@ -54,7 +48,6 @@ class Unbounded(FeatureSet):
         return (0.0, 0.0) if not v.any() and not error.any() else (np.inf, np.inf)
 
     def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
-        """``v = 0`` and ``c <= 0``."""
         return c <= 0 and not any(v)
 
     def region(self, dimension: int, has_bias: bool) -> Region:
@@ -63,14 +56,11 @@ class Unbounded(FeatureSet):
         return Region(np.append(-one, 0.0), np.append(one, 1.0)) if has_bias else Region(-one, one)
 
     def is_homogeneous(self, has_bias: bool) -> bool:
-        """With a bias."""
         return has_bias
 
     @property
     def extent(self) -> float:
-        """Any scale will do."""
-        return 0.0
+        return 0.0  # any scale will do
 
     def scaled(self, power: int) -> Unbounded:
-        """The same set."""
         return self

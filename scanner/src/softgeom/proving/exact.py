@@ -70,7 +70,8 @@ def decide_exactly(
         fresh = [code for code in closest_pairs(order, logits).tolist() if code not in seen]
         if not fresh:  # rounding hides which are broken
             others = closest_pairs(order, logits, order.comparisons(layer.classes)).tolist()
-            leads = {code: _lead(*difference(code), z) for code in others if code not in seen}
+            rows = {code: difference(code) for code in others if code not in seen}
+            leads = {code: _dot(row, z) + constant for code, (row, constant) in rows.items()}
             fresh = sorted((code for code in leads if leads[code] <= 0), key=leads.__getitem__)
             fresh = fresh[:STRONGEST]
         if not fresh:
@@ -89,10 +90,6 @@ def _differences(
         return [p - q for p, q in zip(own, row, strict=True)], bias - b
 
     return difference
-
-
-def _lead(row: Row, constant: Fraction, z: Row) -> Fraction:
-    return sum((p * q for p, q in zip(row, z, strict=True)), constant)
 
 
 def closest_pairs(order: Order, logits: NDArray[np.floating], most: int = STRONGEST) -> Ints:
@@ -137,19 +134,15 @@ def _decide_ball(radius: Fraction, D: list[Row], c: Row, seconds: float) -> tupl
     if found.value <= 0 or found.z is None:
         return None, found.weights
     z, square = found.z, radius * radius
-    if _square(z) <= square:
+    if _dot(z, z) <= square:
         return z, []
     nearest, weights = nearest_point(D, [-value for value in c], seconds=seconds)
-    if _square(nearest) >= square:
+    if _dot(nearest, nearest) >= square:
         return None, weights
     # towards a point of the closed set that lies inside: every point before it wins
-    while _square(z) > square:
+    while _dot(z, z) > square:
         z = [(p + q) / 2 for p, q in zip(z, nearest, strict=True)]
     return z, []
-
-
-def _square(z: Row) -> Fraction:
-    return sum((value * value for value in z), Fraction(0))
 
 
 def _ever_longer(z: Row) -> list[NDArray[np.generic]]:
