@@ -119,34 +119,6 @@ def test_a_device_finds_what_numpy_finds(features, monkeypatch):
     np.testing.assert_allclose(found.Z, problem.project(found.Z), rtol=1e-6)
 
 
-def test_a_device_sends_and_waits_once_a_look_and_once_a_climb(monkeypatch):
-    """Counting what travels: no tile's answer, and the corners of the box once."""
-    pytest.importorskip("torch")
-    from softgeom.searching import device
-
-    class Counting(device.Device):
-        sent = received = 0
-
-        def _put(self, array):
-            self.sent += 1
-            return super()._put(array)
-
-        def _get(self, tensor):
-            self.received += 1
-            return super()._get(tensor)
-
-    monkeypatch.setattr(device, "BLOCK_BYTES", 1)  # many tiles
-    problem = make_problem(uniform_layer(700, 3, seed=1), Box(3.0, low=-0.3))
-    classes, on = np.arange(0, 700, 5), Counting(problem, "cpu")
-    start = np.zeros((2, 3), np.float32), np.arange(2), np.array([[2, 3], [4, 5]])
-    on.ascend(*start, steps=1)
-    sent, received = on.sent, on.received
-    on.look(problem.reach(problem.rows(classes)), classes, strongest=7)
-    assert (on.sent - sent, on.received - received) == (2, 1)
-    on.ascend(*start, steps=50)
-    assert (on.sent - sent, on.received - received) == (4, 2)
-
-
 def test_one_class_and_half_precision_on_a_device():
     pytest.importorskip("torch")
     from softgeom.searching.device import Device
