@@ -115,6 +115,25 @@ def test_no_sum_is_further_off_than_its_bound(seed, k, power):
     assert c / unit <= Fraction(found.constant) + Fraction(found.constant_error)
 
 
+@pytest.mark.parametrize(
+    ("rivals", "weights", "terms"),
+    [([2], [2.0**-500], 3), ([1, 2], [1.0, 1.0], 3), ([2, 3], [2.0**-500] * 2, 4)],
+)
+def test_what_vanishes_below_the_normal_range_is_covered(rivals, weights, terms):
+    """Products of 2^-700 and 2^-500 are zero in float64, and no proof that v vanishes. The second
+    column is shared by all rows: it vanishes by itself.
+    """
+    W = np.array([[0.0, 2.0], [1.0, 2.0], [-(2.0**-700), 2.0], [0.0, 2.0]])
+    found = system(SoftmaxLayer(W, [2.0**-700, 2.0**-700, 0.0, 0.0]), Box(1.0), weights, rivals)
+    assert found.moves.tolist() == [True, False]
+    assert found.v_error[1] == 0
+    assert found.constant_error >= terms * TINY
+    if max(weights) < 1:
+        assert found.v[0] == 0
+        assert covers(found.v_error[0], terms * TINY, 4 * (terms + 1) * TINY)
+        assert covers(found.constant_error, terms * TINY, 4 * (terms + 1) * TINY)
+
+
 @SEEDS
 @pytest.mark.parametrize("room", [0, -1, 3])
 @pytest.mark.parametrize("errors", [0.0, 0.125])
@@ -207,6 +226,24 @@ def test_a_correction_is_bounded_with_room_for_sums_over_it(seed):
     assert (vanishing > np.finfo(float).tiny).all()
 
 
+@pytest.mark.parametrize(
+    "features", [Unbounded(), Ellipsoid([1.0, 2.0, 4.0]), Ellipsoid([1.0, 2.0, 4.0], centred=True)]
+)
+def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch):
+    """v and, after a normalisation, the rounding of the equations that it has to solve."""
+    layer, weights = simplex_layer()
+    calls = spied(monkeypatch, hull._System, "_correction")
+    assert system(layer, features, weights).simplex_bound(hull.CHECK) <= 0
+    _, E, E_error, miss = calls[0]
+    assert E.shape == (4, 2 if features.own_coordinates and features.centred else 3)
+    for column in range(E.shape[1]):
+        size = dot(exact(weights), exact(np.abs(E[:, column])))
+        blurred = dot(exact(weights), exact(E_error[:, column]))
+        assert (blurred > 0) == features.own_coordinates
+        least, most = gamma(6) * size + blurred, gamma(7) * size + blurred
+        assert least < Fraction(float(miss[column])) < most * NOISE
+
+
 @pytest.mark.parametrize("power", [-60, -20, 0])
 def test_a_correction_is_as_large_as_the_residual_makes_it(power, monkeypatch):
     """Beside an exact inverse."""
@@ -271,6 +308,27 @@ def test_constants_move_with_the_weights():
         (other, error, 5e-324, np.inf), (other, error * [0, 1, 0, 0], 5e-324, np.inf),
     ):  # fmt: skip
         assert low <= held._shifted_constant(constants, errors, delta) <= high
+
+
+def test_over_a_box_what_does_not_vanish_is_widened_by_the_correction(monkeypatch):
+    layer, weights = simplex_layer(offset=0.5, bias=[-8.0, 0, 0, 0, 0])
+    calls = spied(monkeypatch, Box, "support_bound")
+    held = system(layer, Box(2.0), weights)
+    delta = np.array([1.0, 2.0, 4.0, 8.0]) / 64
+    monkeypatch.setattr(hull._System, "_correction", lambda *_: delta)
+    bound = held.simplex_bound(hull.CHECK)
+    _, v, error = calls[-1]
+    assert v.tolist() == [0, 0, 0.5]
+    assert error.tolist() == [0, 0, held.v_error[2] + delta @ np.abs(held.D[:, 2])]
+    moved = Fraction(float(delta @ np.abs(held.c)))
+    right = 2 * (Fraction(0.5) + Fraction(float(error[2]))) - 8 + moved
+    assert right / 2 <= Fraction(bound) < right / 2 * (1 - Fraction(1, 10**8))
+    # a right side that is 0 but for the roundings of its sum is no proof
+    monkeypatch.setattr(hull._System, "_correction", lambda *_: np.zeros(4))
+    held.level, held.v_error, held.constant_error = False, np.zeros(3), 0.0
+    for slack, proven in ((gamma(7), False), (gamma(12), True)):
+        held.constant = float(-1 - 2 * slack)
+        assert (held.simplex_bound(hull.CHECK) <= 0) is proven
 
 
 @pytest.mark.parametrize(("tiny", "proven"), [(5e-324, False), (0.0, True)])

@@ -113,6 +113,76 @@ def test_a_ceiling_pays_for_each_of_its_sums(sums, b, terms):
     assert exact - certifier(b=b)._odds(whole, 0) == nearly(2 * N * terms, room)
 
 
+@pytest.mark.parametrize(
+    ("sums", "b", "terms"),
+    [
+        ({"size": HUGE}, 0.0, HUGE),
+        ({"size": HUGE, "total": 4.0}, 0.0, HUGE / 4 + math.log(4)),
+        ({"bias": HUGE}, HUGE, 2 * HUGE),
+        ({"bias": 4 * HUGE, "total": 4.0}, HUGE, 2 * HUGE + math.log(4)),
+        ({"total": 1 / HUGE}, 0.0, math.log(HUGE)),
+        ({}, 0.0, 0.0),
+    ],
+)
+def test_a_floor_pays_for_each_of_its_sums(sums, b, terms):
+    what = look(**sums)
+    exact = (what.entropy + what.bias) / what.total + math.log(what.total) - b - PAIR.entropy[0]
+    paid = 2 * MANY * (terms + LOG2 + 1) + PAIR_ERROR
+    room = 2.0**-52 * (abs(exact) + abs(b) + LOG2 + abs(math.log(what.total)))
+    assert exact - certifier(b=b)._floor(what, PAIR) == nearly(paid, room)
+
+
+@pytest.mark.parametrize(
+    ("sums", "size"),
+    [
+        ({"top": HUGE, "y": np.full(C, HUGE)}, 2 * HUGE),
+        ({"top": -HUGE, "y": np.full(C, -HUGE)}, 2 * HUGE),
+        # of two logits that cancel each has its size
+        ({"y": np.array([0, HUGE, -HUGE, 0, 0])}, HUGE),
+        ({"total": 2.0**900}, 900 * LOG2),
+        ({}, 0.0),
+    ],
+)
+def test_what_a_point_attains_is_paid_for(sums, size):
+    what = look(**sums)
+    level = what.top + math.log(what.total)
+    alone = abs(what.top) + abs(what.y[0]) + math.log(what.total)
+    for target, own, H, paid in (
+        (PAIR, (what.y[1] + what.y[2]) / 2, LOG2, (size + LOG2 + 1, PAIR_ERROR)),
+        (Target(np.array([0]), np.array([7.0])), what.y[0], 0.0, (alone + 1, 0.0)),
+    ):
+        n = gamma(C + 2 * len(target.classes) + 16) + 4 * LIBRARY
+        exact = level - own - H
+        room = 2.0**-52 * (abs(exact) + 1)
+        attained = certifier()._attained(what, target)
+        assert attained - exact == nearly(n * paid[0] + paid[1], room)
+    assert certifier()._attained(look(error=HUGE), ONE) == nearly(2 * HUGE)  # of two logits
+    assert certifier()._attained(look(inside=False), ONE) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("reach", "size", "entropy", "paid"),
+    [
+        (0.0, HUGE * HUGE, 0.0, gamma(D + 8) * HUGE * HUGE),
+        (HUGE, 0.0, HUGE, gamma(8) * HUGE + 2 * N),
+        (-HUGE, 0.0, -HUGE, gamma(8) * HUGE + 2 * N),
+    ],
+)
+def test_bounds_pay_for_the_reach_of_the_residual(reach, size, entropy, paid):
+    asked, what = certifier(Recorder(reach, size)), look(entropy=entropy)
+    assert -asked._odds(what, 0) == nearly(paid)
+    more = 2 * gamma(2 * 1 + 8) + (gamma(11) + LIBRARY) * 2 if size == 0 else 0.0
+    assert -asked._floor(what, ONE) == nearly(paid + more)
+
+
+def test_a_large_entropy_is_paid_for_and_its_error_once(monkeypatch):
+    for H, error in ((HUGE, 0.0), (0.0, HUGE)):
+        monkeypatch.setattr(Target, "entropy", property(lambda _, pair=(H, error): pair))
+        assert -certifier()._floor(look(entropy=H), PAIR) == nearly(2 * MANY * (H + 1) + error)
+        paid = (gamma(C + 4 + 16) + 4 * LIBRARY) * (2 * H + 1) + error
+        assert certifier()._attained(look(top=H), PAIR) == nearly(paid)
+
+
 @pytest.mark.parametrize("share", [0.0, 15 / 16])
 @pytest.mark.parametrize("W", [3.0, 0.0])
 def test_the_residual_of_a_class_is_widened_by_its_rounding(W, share):
@@ -123,6 +193,17 @@ def test_the_residual_of_a_class_is_widened_by_its_rounding(W, share):
     whole = 1 / (1 - share)
     assert r.tolist() == ((W - mean) * whole).tolist()
     assert error == nearly(4 * gamma(2 * C + 24) * whole * W + whole * underflow(C))
+
+
+@pytest.mark.parametrize("size", [1, 0])
+def test_the_residual_of_a_floor_is_widened_by_its_rounding(size):
+    W = size * np.array([[1.0, 1], [2, 4], [4, 8], [0, 0], [0, 0]])
+    features = Recorder()
+    certifier(features, W)._floor(look(mean=np.array([1.0, 0.5]), total=2.0), PAIR)
+    v, error = features.asked
+    assert v.tolist() == ((W[1] + W[2]) / 2 - [0.5, 0.25]).tolist()
+    widened = (gamma(2 * C + 24) + gamma(2 * 2 + 8)) * 2 * W.max(axis=0) + underflow(C)
+    assert error == nearly(widened)
 
 
 def test_no_weight_proves_nothing():
@@ -140,6 +221,45 @@ def exact_mean(spread: float, W=0.0, b=0.0, **sums) -> tuple[float, float]:
     return one._odds(look(**sums), 0), asked[0] if asked else math.nan
 
 
+@pytest.mark.parametrize("spread", [math.inf, 32.0, 16.0])
+@pytest.mark.parametrize(
+    ("sums", "b"),
+    [
+        ({"size": HUGE}, 0.0),
+        ({"size": HUGE, "entropy": HUGE * HUGE}, 0.0),
+        ({"entropy": 8.5}, 0.0),
+        ({"entropy": 0.5, "total": 4.0}, 0.0),
+        ({"entropy": -8.5}, 0.0),
+        ({"entropy": 4 * HUGE, "bias": 0.0, "total": 4.0}, HUGE),
+        ({"u": own(0.5), "size": 1.0, "total": 2.5}, 0.0),
+        ({"u": own(1.0), "total": 1 + 1 / HUGE}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_weights_moved_by_a_share_pay_for_it(spread, sums, b):
+    """The weights are off by eps at most: so is their sum, and each ``u T`` by eps ``|u T| + 2u``
+    (its logarithm moves too). What is computed from eps is rounded up by 1e-9 of it.
+    """
+    value, r_norm = exact_mean(spread, b=b, mean=np.array([1.0, 0.0]), **sums)
+    assert r_norm == nearly(1.0)
+    what, eps = look(**sums), 2 * r_norm / spread * (1 + 1e-9)
+    share_of_t = float(what.u[0])
+    total = what.total - share_of_t
+    lost = share_of_t * math.log(share_of_t) if share_of_t else 0.0
+    sum_T = what.entropy + lost + what.bias - what.total * b
+    size = what.size + 700 * share_of_t + 2 * b * what.total
+    low = sum_T - 2 * N * (size + what.total) - eps * (1 + 1e-9) * (size + 2 * what.total)
+    share = low / (total * (1 + eps)) if low > 0 else low / (total * (1 - eps))
+    exact = share + math.log(total) + math.log1p(-eps)
+    last = abs(share) + abs(math.log(total)) + 1
+    paid = (gamma(2 * C + 24) * what.total / total + 4 * LIBRARY) * last
+    assert value == pytest.approx(exact - paid, rel=1e-12)
+    if math.isinf(spread):
+        ideal = sum_T / total + math.log(total)
+        room = 4 * 2.0**-52 * (abs(ideal) + abs(math.log(total)))
+        assert ideal - value == nearly(paid + 2 * N * (size + what.total) / total, room)
+
+
 @pytest.mark.parametrize(
     ("spread", "proven"),
     [
@@ -152,6 +272,16 @@ def test_weights_that_would_move_by_a_quarter_prove_nothing(spread, proven):
     assert (exact_mean(spread, mean=np.array([1.0, 0.0]))[0] > -math.inf) is proven
 
 
+def test_the_mean_row_is_off_by_its_rounding_at_most():
+    for total in (1.0, 4.0):
+        # in units of the largest norm, sqrt(18), which is below 8
+        _, r_norm = exact_mean(math.inf, W=3.0, mean=np.full(D, 3.0) * total, total=total)
+        assert r_norm == nearly(gamma(2 * C + 24) * 2 * 3 * math.sqrt(2) * total / 8)
+    for mean in (np.zeros(D), np.full(D, underflow(C))):
+        _, r_norm = exact_mean(math.inf, mean=mean)
+        assert r_norm >= (underflow(C) + mean[0]) * math.sqrt(2)
+
+
 @pytest.mark.parametrize(("power", "proven"), [(901, False), (900, True), (-900, True)])
 def test_rows_near_the_ends_of_float64_have_no_exact_mean(power, proven):
     W = np.zeros((C, D))
@@ -161,6 +291,29 @@ def test_rows_near_the_ends_of_float64_have_no_exact_mean(power, proven):
 
 
 # ---- The spread of the rows
+
+
+def test_a_spread_pays_for_its_sums_and_its_centre(monkeypatch):
+    """Rows (3, 0) and (-3, 0), in units of 4."""
+    asked: list[Any] = []
+    monkeypatch.setattr(bound, "least_eigenvalue", lambda *given: asked.append(given) or 0.0)
+    rows = np.zeros((C, D))
+    rows[:2, 0] = 3.0, -3.0
+    for weight in (1.0, 0.25):
+        u = np.array([weight, weight, 0, 0, 0])
+        off = -certifier(W=rows)._spread(look(u=u, total=2 * weight))
+        M, trace = asked[-1]
+        assert M.tolist() == [[2 * weight * 9 / 16, 0.0], [0.0, 0.0]]
+        assert trace >= Fraction(M[0, 0]) * (1 + Fraction(C + 7, 2**53))
+        assert trace <= M[0, 0] * (1 + gamma(C + 10))
+        centre = 2 * weight * (gamma(2 * C + 8) * 2 * 0.75) ** 2
+        assert off == nearly(gamma(C + 8) * (trace + 4 * 2 * weight) + centre)
+    # where columns are long, with roundings of unit size
+    monkeypatch.setattr(bound, "gamma", lambda n: float(n))
+    u = np.array([1.0, 1.0, 0, 0, 0])
+    off = -certifier(W=3.0)._spread(look(u=u, total=2.0, mean=np.full(D, 6.0)))
+    columns = 3 * math.sqrt(2) / 8
+    assert off == nearly((C + 8) * 4 * 2 + 2 * ((2 * C + 8) * 2 * columns) ** 2)
 
 
 @pytest.mark.parametrize("tile", [bound.TILE_BYTES, 1, 3 * 8])
