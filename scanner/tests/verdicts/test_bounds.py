@@ -165,6 +165,13 @@ def test_a_bound_is_in_the_units_of_the_layer(power):
         assert not prove_comparisons(*given, float(np.ldexp(best - 0.001, power)))
 
 
+def test_a_set_that_no_unit_holds_is_taken_as_it_is():
+    """A reach of 2^60 times 2^-60 in each of two comparisons, and a bias of -5."""
+    features = Ellipsoid([2.0**60, 1.0], [0.0, 5e-324], radius=1.0)
+    layer = SoftmaxLayer([[0.0, 0.0], [-(2.0**-60), 1.0], [-(2.0**-60), -1.0]], [-5.0, 0.0, 0.0])
+    assert -4 <= certify_unargmaxable(layer, features, 0, BOTH, np.full(2, 0.5)) < -4 * (1 - 1e-8)
+
+
 def test_a_bound_that_is_lost_below_the_normal_range_is_zero_or_no_proof():
     tiny = np.finfo(float).tiny
     for right, total, quotient in (
@@ -551,6 +558,21 @@ def test_margins_of_integers_are_exact_but_for_their_bound(dtype):
         assert abs(Fraction(1, 8) - Fraction(factor * float(error)) - margin) < error / 32
 
 
+NARROW, WIDE = np.float32([[1.0], [0.0]]), np.array([[1.0], [0.0]])
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "point", "narrow"),
+    [
+        (NARROW, None, NARROW[:1], True), (NARROW, np.float32([0, 1]), NARROW[:1], True),
+        (NARROW, np.array([0.0, 1.0]), NARROW[:1], False), (WIDE, None, NARROW[:1], False),
+        (NARROW, None, WIDE[:1], False),
+    ],
+)  # fmt: skip
+def test_float32_is_taken_where_it_holds_every_number(W, b, point, narrow):
+    assert Checker(SoftmaxLayer(W, b), Box(1.0)).is_narrow(point) is narrow
+
+
 def test_margins_are_in_the_units_of_the_layer():
     W, x = np.array([[3.0, 4], [0, 1]]), np.array([[0.5, 0.25]])
     plain = Checker(SoftmaxLayer(W), Ball(1.0))
@@ -695,6 +717,15 @@ def test_a_margin_proves_a_radius_below_its_quotient(layer, t, margin, proven, r
         assert not checker.proves_radius(t, radius, Fraction(margin))
 
 
+def test_a_radius_may_be_as_large_as_another_machine_proves_it():
+    """2^-31 above the quotient by the norm, and no more."""
+    checker = Checker(SoftmaxLayer([[1.0], [0.0]]), Unbounded())
+    least = 2 * Fraction(checker._norms[0]) / (1 + Fraction(1, 2**31))
+    assert not checker.proves_radius(0, 1.0, least - Fraction(1, 2**70))
+    assert checker.proves_radius(0, 1.0, least)
+    assert checker.radius(np.array([1]), np.array([1.0]))[0] <= 1
+
+
 # ---- features
 
 
@@ -758,6 +789,51 @@ def test_the_reach_of_rows_that_hardly_differ_is_not_rounded_down(error):
         reach = Fraction(features.support_bound(v, v_error)[0])
         size = sum((value - mean) ** 2 for value in products)
         assert size <= reach**2 <= 10**4 * (size + Fraction(2.0**-100))
+
+
+@pytest.mark.parametrize("gain", [2.0**-60, 1.0, 2.0**60])
+def test_what_features_lose_is_covered(gain):
+    """A mean of d, a difference, a product and the shift: d + 3 roundings; below the normal range a
+    mean and a difference, times the gain, and their product.
+    """
+    features, d = Ellipsoid(np.ones(4), [8.0, 0.0, 0.0, 0.0], centred=True), 4
+    moved = features.features_at(np.array([[3.0, 4.0, 0.0, 0.0]]))[1][0]
+    assert covers(moved, gamma(d + 3) * (8 + 2 * 5), gamma(d + 4) * (8 + 2 * 5))
+    g = Fraction(gain)
+    moved = Ellipsoid([gain, 0, 0, 0], centred=True).features_at(np.zeros((1, 4)))[1][0]
+    assert covers(moved, 2 * (1 + 2 * g) * TINY, 16 * (2 + g) * TINY)
+
+
+def test_what_a_reach_loses_below_the_normal_range_is_covered():
+    """Three roundings in each coordinate and one with the radius; d in each of two products."""
+    none, first, last = np.zeros(4), np.eye(4)[0], np.eye(4)[3]
+    features = Ellipsoid(first * 2.0**-60, centred=True)
+    assert features.support_bound(none, none) == features.support_bound(last, none) == (0, 0)
+    reach = features.support_bound(first * 2.0**-1074, none)[0]
+    assert covers(reach, (2 * 2 * 3 + 1) * TINY, (2 * (2 * 12 + 4) + 4) * TINY)
+    assert covers(Ellipsoid(none, last).support_bound(none, none)[0], 8 * TINY, 32 * TINY)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_equations_after_a_normalisation_cover_their_roundings(centred):
+    """A product (two, and a difference, where centred), and the difference of rows behind it, where
+    anything moves; constants take d products and a sum.
+    """
+    gain, bias, d = np.array([2.0, 4.0, 0.0, 8.0]), np.array([-1.0, 9.0, 2.0, 0.0]), 4
+    D, c = np.array([[1.0, 0.0, 5.0, 0.0], [0.0, 0.0, 0.0, 3.0]]), np.array([1.0, 7.0])
+    E, error, shifted, off = Ellipsoid(gain, bias, centred=centred).equalities(D, c)
+    products, lost = np.abs(D * gain), [3, 0, 0, 9]  # 1 + gain, of what moves
+    for n, k in np.ndindex(2, d - centred):
+        size, below = Fraction(products[n, k]), lost[k]
+        if centred:
+            size, below = size + Fraction(products[n, 3]), below + lost[3]
+        both = gamma(1 + centred) * size
+        assert covers(error[n, k], both + below * TINY, both + 4 * below * TINY)
+    assert E.tolist() == ((D * gain)[:, :3] - (D * gain)[:, 3:] if centred else D * gain).tolist()
+    assert shifted.tolist() == [1 - 1 + 10, 7]
+    assert covers(off[0], gamma(d + 2) * (1 + 10) + gamma(1), gamma(d + 2) * (1 + 10 + 1))
+    assert covers(off[1], d * (1 + 2) * TINY, 4 * d * (1 + 9) * TINY)
+    assert not Ellipsoid(gain, [0.0, 9.0, 0.0, 0.0]).equalities(D, c)[3].any()
 
 
 def test_a_normalisation_is_what_it_is_given_and_a_large_radius_has_a_unit():
