@@ -46,21 +46,15 @@ def read(name: str, profile: str) -> dict[str, Any]:
     columns = "default" if profiles.is_own(profile) else profile
     if columns not in profiles.BUILT_IN:
         known, own = ", ".join(profiles.BUILT_IN), f"own/{profile}"
-        choose = (
-            f"choose one of {known}, or write notebooks/params/{own}.yaml and take PROFILE={own}"
-        )
-        raise ParameterError(f"there is no profile {profile!r}: {choose}")
-    path = paths.params_file(name)
-    where = f"notebooks/params/{path.name}"
-    if not path.is_file():
-        raise ParameterError(f"{where} does not exist: it has a row for each parameter")
-    rows = _mapping(path, where).items()
+        write = f"write notebooks/params/{own}.yaml and take PROFILE={own}"
+        raise ParameterError(f"there is no profile {profile!r}: choose one of {known}, or {write}")
+    where, rows = f"notebooks/params/{name}.yaml", _mapping(paths.params_file(name)).items()
     values = {row: _column(value, columns, f"{where}: {row}") for row, value in rows}
     given = _fitting(values, expected, where)
     if missing := [key for key in expected if key not in given]:
         raise ParameterError(f"{where}: missing parameter {', '.join(missing)}")
     if profiles.is_own(profile):
-        own, where = _own(profile), f"notebooks/params/{profile}.yaml"
+        own, where = _mapping(paths.params_file(profile)), f"notebooks/params/{profile}.yaml"
         if odd := sorted(own.keys() - {path.stem for path in paths.notebooks()}):
             raise ParameterError(f"{where}: there is no notebook {', '.join(map(str, odd))}")
         given |= _fitting(own.get(name) or {}, expected, f"{where}: {name}")
@@ -99,7 +93,10 @@ def defaults_of(notebook: Path) -> dict[str, Any]:
     return parameter_defaults(notebook)
 
 
-def _mapping(path: Path, where: str) -> dict[str, Any]:
+def _mapping(path: Path) -> dict[str, Any]:
+    where = path.relative_to(paths.root()).as_posix()
+    if not path.is_file():
+        raise ParameterError(f"{where} does not exist: a mapping of names to values is needed")
     try:
         given = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
@@ -107,15 +104,6 @@ def _mapping(path: Path, where: str) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ParameterError(f"{where} must be a mapping of names to values")
     return given
-
-
-def _own(profile: str) -> dict[str, Any]:
-    """A reader's own file: notebooks to the parameters that differ."""
-    path = paths.root() / "notebooks" / "params" / f"{profile}.yaml"
-    if not path.is_file():
-        where = f"notebooks/params/{profile}.yaml"
-        raise ParameterError(f"{where} does not exist: a mapping from notebooks to parameters")
-    return _mapping(path, f"notebooks/params/{profile}.yaml")
 
 
 def _fitting(given: Any, expected: dict[str, Any], where: str) -> dict[str, Any]:

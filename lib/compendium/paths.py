@@ -24,10 +24,8 @@ def root() -> Path:
         for folder in (start, *start.parents):
             if all((folder / marker).exists() for marker in _MARKERS):
                 return folder
-    raise FileNotFoundError(
-        "no compendium found above the working directory: run inside a clone of the "
-        "repository, or set SOFTGEOM_ROOT"
-    )
+    told = "run inside a clone of the repository, or set SOFTGEOM_ROOT"
+    raise FileNotFoundError(f"no compendium found above the working directory: {told}")
 
 
 def data_dir() -> Path:
@@ -40,9 +38,8 @@ def data_dir() -> Path:
     folder = Path(chosen).expanduser()
     folder = folder if folder.is_absolute() else root() / folder
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"the data folder {chosen!r} (from DATA= or SOFTGEOM_DATA) does not exist"
-        )
+        told = "(from DATA= or SOFTGEOM_DATA) does not exist"
+        raise FileNotFoundError(f"the data folder {chosen!r} {told}")
     return folder
 
 

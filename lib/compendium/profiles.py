@@ -31,10 +31,8 @@ def overridden(profile: str) -> str:
     for one that is not built in.
     """
     if profile not in BUILT_IN:
-        raise ValueError(
-            f"PARAMS changes {', '.join(BUILT_IN)}; what differs in {profile!r} belongs into "
-            f"notebooks/params/{profile}.yaml"
-        )
+        told = f"what differs in {profile!r} belongs into notebooks/params/{profile}.yaml"
+        raise ValueError(f"PARAMS changes {', '.join(BUILT_IN)}; {told}")
     return _OWN + profile
 
 
@@ -47,6 +45,4 @@ def lineage(profile: str) -> tuple[str, ...]:
 
 def larger(profile: str) -> tuple[str, ...]:
     """The profiles whose committed results say more than a run in this one, the largest first."""
-    if profile not in COMMITTED:
-        return ()
-    return COMMITTED[: COMMITTED.index(profile)]
+    return COMMITTED[: COMMITTED.index(profile)] if profile in COMMITTED else ()

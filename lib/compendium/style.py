@@ -123,7 +123,7 @@ def legible(colour: str, contrast: float = 4.5) -> str:
 
     channels = to_rgb(colour)
     while 1.05 / (luminance(channels) + 0.05) < contrast:
-        channels = (0.97 * channels[0], 0.97 * channels[1], 0.97 * channels[2])
+        channels = tuple(0.97 * channel for channel in channels)
     return to_hex(channels)
 
 
@@ -187,13 +187,13 @@ def save_figure(
     path.parent.mkdir(parents=True, exist_ok=True)
     details = json.dumps(dict(metadata or {}), sort_keys=True, ensure_ascii=True)
     # no dates, which would change the bytes at every run
-    title, undated = {"Title": path.name}, {"CreationDate": None, "Producer": None}
-    facts: dict[str, dict[str, Any]] = {
-        "png": title | {"Description": alt, "Comment": details, "Software": None}
-    }
+    facts: dict[str, dict[str, Any]] = {"png": {"Description": alt, "Comment": details}}
+    facts["png"] |= {"Title": path.name, "Software": None}
     if pdf:
-        facts["pdf"] = title | {"Subject": alt, "Keywords": details} | undated
-    files = {path.with_name(f"{path.name}.{suffix}"): inside for suffix, inside in facts.items()}
-    for file, inside in files.items():
-        fig.savefig(file, metadata=inside)
-    return list(files)
+        facts["pdf"] = {"Title": path.name, "Subject": alt, "Keywords": details}
+        facts["pdf"] |= {"CreationDate": None, "Producer": None}
+    files = []
+    for suffix, inside in facts.items():
+        files.append(path.with_name(f"{path.name}.{suffix}"))
+        fig.savefig(files[-1], metadata=inside)
+    return files

@@ -53,9 +53,8 @@ def same(old: Any, new: Any, noise: float = ABSOLUTE) -> bool:
     if isinstance(old, dict) and isinstance(new, dict):
         return list(old) == list(new) and all(same(old[key], new[key], noise) for key in old)
     if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(
-            same(a, b, noise) for a, b in zip(old, new, strict=True)
-        )
+        pairs = zip(old, new, strict=False)
+        return len(old) == len(new) and all(same(*pair, noise) for pair in pairs)
     if isinstance(old, str) and isinstance(new, str):
         a, b = _NUMBER.split(old), _NUMBER.split(new)
         numbers = zip(a[1::2], b[1::2], strict=False)

@@ -3,11 +3,13 @@
 import json
 import re
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
-from compendium import book
+from compendium import book, style
 from compendium.corpora import Source
 
 REAL = Source("IMDb reviews", "local")
@@ -60,6 +62,16 @@ def test_a_run_on_other_data_writes_beside_the_committed_one(start, caplog):
     assert (whole / "record.json").read_bytes() == before
     # more than it had is no loss
     assert _fill(start(REAL, model, Source("more", "local"), profile="default")) == whole
+
+
+def test_a_figure_names_its_own_sources_where_they_are_not_all(start):
+    run, (fig, _) = start(REAL), style.figure()
+    for name, sources in (("all", None), ("none", [])):
+        run.figure(name, fig, caption="Nothing.", alt="nothing", sources=sources)
+        with Image.open(run.figures / f"10_demo-{name}.png") as picture:
+            known = json.loads(picture.text["Comment"])["sources"]
+        assert [source["name"] for source in known] == ([] if sources == [] else [REAL.name])
+    plt.close(fig)
 
 
 def test_later_notebooks_read_what_ran_last_and_by_hand_the_committed_runs(start):

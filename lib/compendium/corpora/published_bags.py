@@ -24,26 +24,15 @@ from papers.hardmax.reviews import WORDS_PER_REVIEW, Bags, Tokens
 PADDING = "<PAD>"
 _GONE = re.compile(r"https?://\S+|www\.\S+|<[^>]+>")
 _REPEATED = re.compile(r"(.)\1+")
-_CHARACTERS = {c: " " for c in map(ord, string.punctuation)} | {
-    c: None for c in map(ord, string.digits)
-}
+_CHARACTERS = str.maketrans(dict.fromkeys(string.punctuation, " ") | dict.fromkeys(string.digits))
 _FRAGMENTS = frozenset(
     "t s d m o y ll re ve ma don ain aren couldn didn doesn hadn hasn haven isn mightn mustn "
     "needn shan shouldn wasn weren won wouldn".split()
 )
 # Endings of plurals and what stands for them in the singular, tried in this order (Fellbaum,
 # "WordNet", 1998: the rules of detachment for nouns).
-_DETACHED = (
-    ("s", ""),
-    ("ses", "s"),
-    ("ves", "f"),
-    ("xes", "x"),
-    ("zes", "z"),
-    ("ches", "ch"),
-    ("shes", "sh"),
-    ("men", "man"),
-    ("ies", "y"),
-)
+_DETACHED = {"s": "", "ses": "s", "ves": "f", "xes": "x", "zes": "z", "ches": "ch", "shes": "sh"}
+_DETACHED |= {"men": "man", "ies": "y"}
 
 
 @dataclass(frozen=True)
@@ -58,9 +47,8 @@ class PublishedBags:
     @property
     def without_padding(self) -> Bags:
         """The same reviews of real words alone."""
-        return Bags(
-            self.bags.words, np.where(self.bags.words == 0, 0, self.bags.counts).astype(np.float32)
-        )
+        counts = np.where(self.bags.words == 0, 0, self.bags.counts).astype(np.float32)
+        return Bags(self.bags.words, counts)
 
 
 def split_as_published(text: str) -> list[str]:
@@ -81,9 +69,8 @@ def load_published_bags(
     lexicon: dict[str, int] = {}
     tokens = prepare.tokenise(both["text"], lexicon, split_as_published)
     numbers, vocabulary = _number(tokens, list(lexicon))
-    return PublishedBags(
-        _padded(prepare.bag(tokens, numbers)), prepare.check_labels(both), vocabulary, len(parts[0])
-    )
+    bags = _padded(prepare.bag(tokens, numbers))
+    return PublishedBags(bags, prepare.check_labels(both), vocabulary, len(parts[0]))
 
 
 def singulars(words: list[str]) -> list[str]:
@@ -93,11 +80,9 @@ def singulars(words: list[str]) -> list[str]:
     known = set(words)
 
     def of(word: str) -> str:
-        for ending, instead in _DETACHED:
-            if (
-                word.endswith(ending)
-                and (form := word[: len(word) - len(ending)] + instead) in known
-            ):
+        for ending, instead in _DETACHED.items():
+            form = word.removesuffix(ending) + instead
+            if word.endswith(ending) and form in known:
                 return form
         return word
 
@@ -110,22 +95,18 @@ def _number(tokens: Tokens, spelling: list[str]) -> tuple[np.ndarray, np.ndarray
     """
     stops = prepare.stop_words() | _FRAGMENTS
     forms = singulars(spelling)
-    gone = np.array(
-        [word in stops or form in stops for word, form in zip(spelling, forms, strict=True)]
-    )
+    both = zip(spelling, forms, strict=True)
+    gone = np.array([word in stops or form in stops for word, form in both])
     first: dict[str, int] = {}
     group = np.array([first.setdefault(form, len(first)) for form in forms])
-    frequency = np.bincount(
-        group[tokens.ids], np.where(gone, 0, 1)[tokens.ids], minlength=len(first)
-    )
+    counted = np.where(gone, 0, 1)[tokens.ids]
+    frequency = np.bincount(group[tokens.ids], counted, minlength=len(first))
     order = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]
     number = np.full(len(first), -1)
     number[order] = np.arange(1, len(order) + 1)
-    # One entry more than words: `bag` takes the length as a bound on the numbers, which here begin
-    # at 1.
-    return np.append(np.where(gone, -1, number[group]), -1), np.concatenate(
-        [[PADDING], np.array(list(first))[order]]
-    )
+    # one entry more than words: `bag` takes the length as a bound on numbers, which begin at 1 here
+    numbers = np.append(np.where(gone, -1, number[group]), -1)
+    return numbers, np.concatenate([[PADDING], np.array(list(first))[order]])
 
 
 def _padded(bags: Bags) -> Bags:

@@ -32,16 +32,12 @@ class Recipe:
 class BagModel(torch.nn.Module):
     """One embedding for each preceding token and position, summed, and a softmax layer."""
 
-    def __init__(
-        self, classes: int, dimension: int, context: int, generator: torch.Generator
-    ) -> None:
+    def __init__(self, classes: int, dimension: int, context: int, generator: torch.Generator):
         super().__init__()
-        self.E = torch.nn.Parameter(
-            torch.randn(context, classes, dimension, generator=generator) / np.sqrt(context)
-        )
-        self.W = torch.nn.Parameter(
-            torch.randn(classes, dimension, generator=generator) / np.sqrt(dimension)
-        )
+        E = torch.randn(context, classes, dimension, generator=generator)
+        W = torch.randn(classes, dimension, generator=generator)
+        self.E = torch.nn.Parameter(E / np.sqrt(context))
+        self.W = torch.nn.Parameter(W / np.sqrt(dimension))
         self.b = torch.nn.Parameter(torch.zeros(classes))
 
     def forward(self, contexts: torch.Tensor) -> torch.Tensor:
@@ -78,9 +74,8 @@ def train_bag(
     """Train on a text; with a teacher, on its distributions over the same windows."""
     generator = torch.Generator().manual_seed(seed)
     model = BagModel(classes, dimension, recipe.context, generator)
-    optimiser = torch.optim.Adam(
-        model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
-    )
+    rates = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay}
+    optimiser = torch.optim.Adam(model.parameters(), **rates)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / recipe.steps)
     for _ in range(recipe.steps):
         windows = draw_windows(tokens, recipe.context, recipe.batch, generator)

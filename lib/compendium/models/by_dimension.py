@@ -103,17 +103,13 @@ def _decisions(
     double, rng = in_double(model), np.random.default_rng(seed)
     chance = (rng.random(bags.counts.shape) for _ in range(2))
     scores = (*chance, np.abs(weights)[bags.words] * bags.counts)
-    marked = {"leaders": anatomy.leader} | {
-        name: choose(score, anatomy.count, bags.counts)
-        for name, score in zip(("random", "again", "weighty"), scores, strict=True)
-    }
+    marked = {"leaders": anatomy.leader}
+    for name, score in zip(("random", "again", "weighty"), scores, strict=True):
+        marked[name] = choose(score, anatomy.count, bags.counts)
     before = logits(double, bags)
-    turned = {
-        name: 1 - kept_decisions(model, before, bags.without(words))
-        for name, words in marked.items()
-    }
-    above, given = before > np.median(before), {}
+    above, turned, given = before > np.median(before), dict[str, float](), dict[str, float]()
     for name, words in marked.items():
+        turned[name] = 1 - kept_decisions(model, before, bags.without(words))
         alone = logits(double, bags.without(~words))
         given[name] = float(((alone > np.median(alone)) == above).mean())
     given["head_count"] = head_count(anatomy, bags, before)["head_count_predicts"]
@@ -133,20 +129,13 @@ def compare(runs: pd.DataFrame, ours: str, other: str, null: str) -> pd.DataFram
         if difference.isna().any():
             continue
         found = statistics.over_seeds(difference)
-        rows.append(
-            {"dimension": d, "route": route, "difference": found.mean}
-            | {"low": found.low, "high": found.high, "null_deviation": part[null].std()}
-            | {"p": statistics.p_value(difference)}
-            | {"seeds": found.seeds, "seeds_to_decide": statistics.seeds_to_decide(difference)}
-        )
-    names = ["dimension", "route", "difference", "low", "high", "null_deviation", "p"]
-    names += ["seeds", "seeds_to_decide"]
-    table = pd.DataFrame(rows, columns=names)
+        row = (d, route, found.mean, found.low, found.high, part[null].std())
+        enough = statistics.seeds_to_decide(difference)
+        rows.append((*row, statistics.p_value(difference), found.seeds, enough))
+    names = "dimension route difference low high null_deviation p seeds seeds_to_decide"
+    table = pd.DataFrame(rows, columns=names.split()).astype({"seeds_to_decide": "Int64"})
     sides = np.where(table["difference"] > 0, "above", "below")
-    return table.assign(
-        decided=np.where(statistics.holm(table["p"]) < 0.05, sides, ""),
-        seeds_to_decide=table["seeds_to_decide"].astype("Int64"),
-    )
+    return table.assign(decided=np.where(statistics.holm(table["p"]) < 0.05, sides, ""))
 
 
 def evidence(compared: pd.DataFrame) -> dict[str, Any]:

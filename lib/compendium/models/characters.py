@@ -32,9 +32,8 @@ def matched_partners(
     targets: Iterable[int], pool: Iterable[int], kinds: NDArray[Any], ink: Mapping[int, float]
 ) -> NDArray[np.intp]:
     """A partner for each target: same standard, nearest ink, each once, while there are."""
-    chosen = partners(
-        map(int, targets), map(int, pool), lambda c: kinds[c], lambda a, b: abs(ink[a] - ink[b])
-    )
+    some, others = map(int, targets), map(int, pool)
+    chosen = partners(some, others, lambda c: kinds[c], lambda a, b: abs(ink[a] - ink[b]))
     return np.array(chosen, dtype=np.intp)
 
 

@@ -1,12 +1,9 @@
 """Characters as images of text lines, in fonts that are the same on every machine.
 
-A font is data: what a recogniser reads, and what a figure shows, moves with it. So none is looked
-for on the machine. Latin, Greek and Cyrillic letters are drawn in the face that matplotlib itself
-brings; Chinese characters in two faces of Noto (SIL Open Font License 1.1), members of one
-published wheel, checked by hash and kept like a released model. Characters that a font does not
-draw are told by its character map, since the box drawn instead would be read as something else.
-`rarity` says how common a character is by the standards that were made to order them: no model and
-no corpus is asked.
+What a recogniser reads, and what a figure shows, moves with the font. So none is looked for on the
+machine. Latin, Greek and Cyrillic letters are drawn in the face that matplotlib brings; Chinese
+characters in two faces of Noto (SIL Open Font License 1.1), members of one published wheel, checked
+by hash. What a font does not draw is known from its character map.
 """
 
 from __future__ import annotations
@@ -42,6 +39,13 @@ _CHINESE = {
         "efa5e49879a789c1ecad8f07e1813c7f9aa6c4b951fdbb5791d85d67345632d7",
     ),
 }
+# the parts of two national standards: encoding, and the first bytes of their characters
+_LEAD_BYTES = (
+    ("GB1", "gb2312", 0xB0, 0xD7),
+    ("GB2", "gb2312", 0xD8, 0xF7),
+    ("Big5-1", "big5", 0xA4, 0xC6),
+    ("Big5-2", "big5", 0xC9, 0xF9),
+)
 _LINE_HEIGHT = 1.2  # line height over font size, as text boxes found by a detector have
 
 
@@ -63,20 +67,12 @@ def chinese_fonts(limit: int | None = None) -> list[Font]:
     except ValueError as error:
         logger.warning("no font with Chinese characters: %s", error)
         return []
-    return [
-        _font(
-            family,
-            str(path),
-            Source(
-                family,
-                "package",
-                f"{_NOTO.package}, {member.path} (OFL-1.1)",
-                _NOTO.version,
-                member.sha256,
-            ),
-        )
-        for path, (family, member) in zip(paths, chosen.items(), strict=True)
-    ]
+    fonts = []
+    for path, (family, member) in zip(paths, chosen.items(), strict=True):
+        detail = f"{_NOTO.package}, {member.path} (OFL-1.1)"
+        source = Source(family, "package", detail, _NOTO.version, member.sha256)
+        fonts.append(_font(family, str(path), source))
+    return fonts
 
 
 def latin_font() -> Font:
@@ -98,14 +94,14 @@ def render_line(text: str, font: Font, size: int) -> Image:
     """Black text on white, one line, one em of width for each character, ``size`` pixels high (the
     line 1.2 times that). ValueError when the font lacks one of the characters.
     """
-    from PIL import Image, ImageDraw
+    from PIL import Image, ImageDraw, ImageFont
 
     if missing := set(text) - font.characters - {" "}:
         raise ValueError(f"{font.family} has no glyph for {', '.join(sorted(missing))}.")
     height = round(_LINE_HEIGHT * size)
     image = Image.new("L", (height + size * (len(text) - 1), height), 255)
-    centre = (image.width / 2, height / 2)
-    ImageDraw.Draw(image).text(centre, text, font=_open(font.path, size), fill=0, anchor="mm")
+    centre, face = (image.width / 2, height / 2), ImageFont.truetype(font.path, size)
+    ImageDraw.Draw(image).text(centre, text, font=face, fill=0, anchor="mm")
     return image
 
 
@@ -119,25 +115,8 @@ def rarity(character: str) -> str:
     its 3,008 less common ones; `"Big5-1"`, `"Big5-2"`, not in GB 2312, but common or less common in
     Big5 (traditional forms); `"other"`; `"sign"`, no Chinese character.
     """
-    lead = _lead_byte(character, "gb2312")
-    if 0xB0 <= lead <= 0xD7:
-        return "GB1"
-    if 0xD8 <= lead <= 0xF7:
-        return "GB2"
-    lead = _lead_byte(character, "big5")
-    if 0xA4 <= lead <= 0xC6:
-        return "Big5-1"
-    if 0xC9 <= lead <= 0xF9:
-        return "Big5-2"
+    for name, encoding, first, last in _LEAD_BYTES:
+        encoded = character.encode(encoding, errors="ignore")
+        if len(encoded) == 2 and first <= encoded[0] <= last:
+            return name
     return "other" if "\u3400" <= character <= "\u9fff" else "sign"
-
-
-def _lead_byte(character: str, encoding: str) -> int:
-    encoded = character.encode(encoding, errors="ignore")
-    return encoded[0] if len(encoded) == 2 else 0
-
-
-def _open(path: str, size: int):
-    from PIL import ImageFont
-
-    return ImageFont.truetype(path, size)

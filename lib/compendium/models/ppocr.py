@@ -33,11 +33,6 @@ HEIGHT = 48  # pixels of every line that the network sees
 MINIMUM_WIDTH = 320  # narrower lines are padded with mid-grey to this width, as the package does
 
 
-def ppocr_file(name: str = "ppocr-v4") -> Path:
-    """A recogniser's ONNX file; the package is never imported. ValueError without one."""
-    return RELEASED[name].fetch()[0]
-
-
 def ppocr_source(name: str = "ppocr-v4") -> Source:
     """Package, version and hash of the model file."""
     return RELEASED[name].source
@@ -55,9 +50,9 @@ class Recogniser:
     """
 
     def __init__(self, threads: int = 1, model: str | Path = "ppocr-v4"):
-        self._session, self._names = _session(
-            ppocr_file(str(model)) if str(model) in RELEASED else Path(model), threads
-        )
+        known = str(model) in RELEASED
+        file = RELEASED[str(model)].fetch()[0] if known else Path(model)
+        self._session, self._names = _session(file, threads)
 
     def features(self, images: Sequence[Image], batch: int = 16) -> list[np.ndarray]:
         """The features (T, d) that the softmax layer is fed with, for each image of a text line,
@@ -73,11 +68,8 @@ class Recogniser:
 
     def _run(self, images: Sequence[Image], batch: int) -> Iterable[tuple[np.ndarray, np.ndarray]]:
         for start in range(0, len(images), batch):
-            lines = line_batch(images[start : start + batch])
-            yield from zip(
-                *self._session.run(self._names, {self._session.get_inputs()[0].name: lines}),
-                strict=True,
-            )
+            lines = {self._session.get_inputs()[0].name: line_batch(images[start : start + batch])}
+            yield from zip(*self._session.run(self._names, lines), strict=True)
 
 
 def line_batch(images: Sequence[Image]) -> np.ndarray:
@@ -90,10 +82,9 @@ def line_batch(images: Sequence[Image]) -> np.ndarray:
     widths = [int(np.ceil(HEIGHT * image.width / image.height)) for image in images]
     lines = np.zeros((len(images), 3, HEIGHT, max([MINIMUM_WIDTH, *widths])), dtype=np.float32)
     for line, image, width in zip(lines, images, widths, strict=True):
-        pixels = np.asarray(
-            image.convert("RGB").resize((width, HEIGHT), Resampling.BILINEAR), dtype=np.float32
-        )
-        line[:, :, :width] = (pixels.transpose(2, 0, 1) / 255 - 0.5) / 0.5
+        resized = image.convert("RGB").resize((width, HEIGHT), Resampling.BILINEAR)
+        pixels = np.asarray(resized, dtype=np.float32).transpose(2, 0, 1)
+        line[:, :, :width] = (pixels / 255 - 0.5) / 0.5
     return lines
 
 
@@ -115,10 +106,8 @@ def _session(path: Path, threads: int) -> tuple[Any, list[str]]:
     try:
         import onnxruntime
     except ImportError as error:
-        raise ValueError(
-            "the recogniser runs in onnxruntime, which is not installed: pip install "
-            "'softgeom[ocr]'."
-        ) from error
+        told = "the recogniser runs in onnxruntime, which is not installed: pip install -e '.[ocr]'"
+        raise ValueError(told) from error
     import onnx
 
     model = onnx.load(str(path))
@@ -126,11 +115,9 @@ def _session(path: Path, threads: int) -> tuple[Any, list[str]]:
     model.graph.output.append(onnx.helper.make_empty_tensor_value_info(features))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.add_session_config_entry(
-        "session.intra_op.allow_spinning", "0"
-    )  # waiting threads leave the cores to others
+    # waiting threads leave the cores to others
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3  # the graph's unused constants are the exporter's business
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    content, where = model.SerializeToString(), ["CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(content, options, providers=where)
     return session, [features, model.graph.output[0].name]
