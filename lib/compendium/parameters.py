@@ -54,10 +54,10 @@ def read(name: str, profile: str) -> dict[str, Any]:
     if missing := [key for key in expected if key not in given]:
         raise ParameterError(f"{where}: missing parameter {', '.join(missing)}")
     if profiles.is_own(profile):
-        own, where = _mapping(paths.params_file(profile)), f"notebooks/params/{profile}.yaml"
-        if odd := sorted(own.keys() - {path.stem for path in paths.notebooks()}):
-            raise ParameterError(f"{where}: there is no notebook {', '.join(map(str, odd))}")
-        given |= _fitting(own.get(name) or {}, expected, f"{where}: {name}")
+        mine, where = _mapping(paths.params_file(profile)), f"notebooks/params/{profile}.yaml"
+        if odd := sorted({str(key) for key in mine} - {path.stem for path in paths.notebooks()}):
+            raise ParameterError(f"{where}: there is no notebook {", ".join(odd)}")
+        given |= _fitting(mine.get(name) or {}, expected, f"{where}: {name}")
     return given
 
 
