@@ -56,7 +56,7 @@ def read(name: str, profile: str) -> dict[str, Any]:
     if profiles.is_own(profile):
         mine, where = _mapping(paths.params_file(profile)), f"notebooks/params/{profile}.yaml"
         if odd := sorted({str(key) for key in mine} - {path.stem for path in paths.notebooks()}):
-            raise ParameterError(f"{where}: there is no notebook {", ".join(odd)}")
+            raise ParameterError(f"{where}: there is no notebook {', '.join(odd)}")
         given |= _fitting(mine.get(name) or {}, expected, f"{where}: {name}")
     return given
 
