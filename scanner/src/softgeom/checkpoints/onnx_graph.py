@@ -185,7 +185,8 @@ class OnnxGraph:
         reads = [helper.make_empty_tensor_value_info(name) for name in given]
         made = [helper.make_empty_tensor_value_info(node.output[0])]
         graph = helper.make_graph([node], "rewriting", reads, made)
-        return np.asarray(ReferenceEvaluator(graph, opsets={"": self.opset}).run(None, given)[0])
+        results: Any = ReferenceEvaluator(graph, opsets={"": self.opset}).run(None, given)
+        return np.asarray(results[0])
 
     def _decode(self, tensor: Any) -> np.ndarray:
         import onnx

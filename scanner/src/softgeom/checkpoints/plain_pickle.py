@@ -93,7 +93,8 @@ class _Array(np.ndarray):
         size = -1 if min(shape, default=0) < 0 else math.prod(shape) * dtype.itemsize
         if not isinstance(content, bytes) or size != len(content):
             raise ValueError(f"an array of shape {shape} and {dtype} does not fit its bytes")
-        super().__setstate__((1, shape, dtype, bool(fortran), content))
+        checked: Any = (1, shape, dtype, bool(fortran), content)
+        super().__setstate__(checked)
 
 
 class _Function:
