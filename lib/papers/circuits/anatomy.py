@@ -91,8 +91,6 @@ class Anatomy:
     b_U: Tensor  # (V)
     rotary_base: float | None  # None where positions are learned vectors
     n_ctx: int
-    group: int = 1  # query heads that share one key and value head
-    tied: bool = False  # was W_U the same matrix as W_E?
     W_pos: Tensor | None = None  # (T, D), added to the embedding
 
     @property

@@ -117,18 +117,15 @@ def _tensors(anatomy: Anatomy) -> list[tuple[str, Tensor]]:
 def _dissect_own(model: Any, name: str, dtype: torch.dtype) -> Anatomy:
     group = len(model.blocks[0].attn.W_Q) // len(model.blocks[0].attn.W_K)
     W_E = _copy(model.W_E, dtype)
-    tied = model.W_U is model.W_E
     return Anatomy(
         name=name,
         W_E=W_E,
         blocks=tuple(_dissect_block(block, group, dtype) for block in model.blocks),
         ln_final=_dissect_norm(model.ln_final, dtype),
-        W_U=W_E if tied else _copy(model.W_U, dtype),
+        W_U=W_E if model.W_U is model.W_E else _copy(model.W_U, dtype),
         b_U=W_E.new_zeros(len(W_E)),
         rotary_base=model.config.rotary_base,
         n_ctx=model.config.n_ctx,
-        group=group,
-        tied=tied,
     )
 
 

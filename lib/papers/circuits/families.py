@@ -132,7 +132,6 @@ def _gpt2(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
         name=name, W_E=W_E, blocks=tuple(block(f"h.{i}") for i in range(L)), ln_final=norm("ln_f"),
         W_U=weights("lm_head.weight", V, D) if "lm_head.weight" in weights else W_E.clone(),
         b_U=W_E.new_zeros(V), rotary_base=None, n_ctx=T,
-        tied=bool(facts.get("tie_word_embeddings", True)),
         W_pos=weights("wpe.weight", T, D),
     )  # fmt: skip
 
@@ -200,8 +199,7 @@ def _gated(
         name=name, W_E=W_E * stretch if stretch != 1 else W_E,
         blocks=tuple(block(f"layers.{i}") for i in range(L)),
         ln_final=norm("norm"), W_U=W_U, b_U=W_E.new_zeros(V), rotary_base=_rotary_base(facts),
-        n_ctx=int(facts["max_position_embeddings"]), group=H // G,
-        tied=bool(facts.get("tie_word_embeddings", False)),
+        n_ctx=int(facts["max_position_embeddings"]),
     )  # fmt: skip
 
 

@@ -32,7 +32,6 @@ def fold_norms(anatomy: Anatomy) -> Anatomy:
         ln_final=Division(anatomy.ln_final.eps, anatomy.ln_final.centred),
         W_U=W_U.T.contiguous(),
         b_U=b_U,
-        tied=False,
     )
 
 
@@ -60,7 +59,7 @@ def centre_writers(anatomy: Anatomy) -> Anatomy:
         for block in anatomy.blocks
     )
     whole = centre(anatomy, "W_E", "W_pos", ln_final=anatomy.ln_final)
-    return replace(whole, blocks=tuple(blocks), tied=False)
+    return replace(whole, blocks=tuple(blocks))
 
 
 def change_basis(block: BlockAnatomy, M: Tensor) -> BlockAnatomy:

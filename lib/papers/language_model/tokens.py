@@ -7,7 +7,6 @@ vector; a window of T + 1 consecutive tokens gives T predictions.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,11 +24,8 @@ Tokens = NDArray[np.int32]
 
 END = "<|end|>"  # ends a document, so that a window may span two of them
 _ENDS = (END, "<|endoftext|>")  # ours, and that of GPT-2 and its descendants
-# merges are learned from this much text: more changes few merges and costs minutes
-_MERGE_CHARACTERS = 20_000_000
-# characters handed to the encoder at a time: long enough to be fast, short enough to run in
-# parallel
-_CHUNK = 20_000
+_MERGE_CHARACTERS = 20_000_000  # learned from: more changes few merges and costs minutes
+_CHUNK = 20_000  # characters handed to the encoder at a time, so that it runs in parallel
 
 
 class BytePairTokenizer:
@@ -82,10 +78,6 @@ class BytePairTokenizer:
         if self.beginning is not None:
             return [self._inner.id_to_token(token) for token in range(len(self))]
         return [self.decode([token]) for token in range(len(self))]
-
-    def fingerprint(self) -> str:
-        """SHA-256 of everything that decides how it encodes."""
-        return hashlib.sha256(self._inner.to_str(pretty=False).encode()).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as JSON."""
@@ -165,8 +157,8 @@ def train_tokenizer(text: str, d_vocab: int) -> BytePairTokenizer:
 def encode_parts(
     parts: dict[str, str], d_vocab: int, learn_from: str = "train"
 ) -> tuple[dict[str, Tokens], BytePairTokenizer]:
-    """Learn merges for at most ``d_vocab`` tokens from the first 20 million characters of one part
-    of a corpus (name -> text), and encode all of them. Errors are those of :func:`train_tokenizer`.
+    """Learn at most ``d_vocab`` tokens from the first 20 million characters of one part of a corpus
+    (name -> text), and encode all of them; errors as of :func:`train_tokenizer`.
     """
     tokenizer = train_tokenizer(parts[learn_from][:_MERGE_CHARACTERS], d_vocab)
     return {part: tokenizer.encode(text) for part, text in parts.items()}, tokenizer

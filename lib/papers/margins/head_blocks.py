@@ -25,7 +25,7 @@ whose eigenvalues are those of W_O C D that may differ from zero. The residual m
 eigenvalue reaches 1, the stream map where one reaches -1. For H heads together B is (H r, H r),
 with blocks B_gh = C_g D W_O^h.
 
-Columns are vectors, as in the other files of this chapter: W_Q y, not y W_Q. Needs PyTorch.
+Columns are vectors, as in the other files of this chapter: W_Q y, not y W_Q.
 """
 
 from __future__ import annotations

@@ -6,12 +6,11 @@ softmax((W_Q x).(W_K x_j)), over the tokens j < i already drawn.  mu_i is contin
 a solution exists for every e (Brouwer).  It is unique for every e iff x -> e(x) is a bijection, for
 which det J_i(x) != 0 at every x suffices (Hadamard, Caccioppoli: e is proper). Otherwise the
 conditional "density" N(e(x)) |det J_i(x)| of eq. (16) integrates to the expected number of
-solutions: non-zero determinants at the tokens at hand, the "locally invertible regime", do not make
-it a density.
+solutions.
 
-What does: a rule that selects one solution per e.  :func:`draw_token` selects the first that
-Newton's method with step halving reaches from fixed starts, and so defines a proper model for any
-coupling; its density is that of eq. (16) on the selected sheet and zero elsewhere.
+A rule that selects one solution per e makes a density for any coupling, that of eq. (16) on the
+selected sheet.  :func:`draw_token` selects the first that Newton's method with step halving reaches
+from fixed starts.
 
 Shapes: past (n, d), tokens X (T, d), W_Q and W_K (r, d), W_V (d, d) or None for the identity.
 NumPy only.

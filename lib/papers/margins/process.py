@@ -1,9 +1,8 @@
 """Token laws and their consistency across lengths (003, Section 5, Appendix C).
 
 A family of laws p_T on words of length T is consistent if p_T(w_1..w_T) = sum over w of
-p_{T+1}(w_1..w_T, w) for every T (Theorem 2); it then extends to one law on infinite sequences,
-whose value on the cylinder {w_1..w_T fixed} is p_T (Theorem 3).  Two kinds of family are enumerated
-here.
+p_{T+1}(w_1..w_T, w) for every T (Theorem 2); it then extends to one law on infinite sequences
+(Theorem 3).  Two kinds of family are enumerated here.
 
 Tokens only.  Token w has embedding x_w (a number); a context is summarised by softmax attention
 with logits c x_q x_j, its query being the nearest context token; the law of the missing token is
@@ -84,17 +83,11 @@ def _position_probability(model: TokenModel, word: Word, i: int, mode: Mode) -> 
     return model.conditional(context, nearest[0] if context else None)[word[i]]
 
 
-def marginalise(law: Mapping[Word, Any]) -> Law:
-    """Sum out the last token: p_{T+1} -> law on words of length T."""
-    out: Law = {}
-    for word, p in law.items():
-        out[word[:-1]] = out.get(word[:-1], 0) + p
-    return out
-
-
 def consistency_gaps(shorter: Mapping[Word, Any], longer: Mapping[Word, Any]) -> Law:
     """sum_w p_{T+1}(word, w) - p_T(word) for every word: zero iff consistent (eq. 32)."""
-    marginal = marginalise(longer)
+    marginal: Law = {}
+    for word, p in longer.items():
+        marginal[word[:-1]] = marginal.get(word[:-1], 0) + p
     return {word: marginal[word] - p for word, p in shorter.items()}
 
 
