@@ -1,4 +1,4 @@
-"""A decoder-only model taken apart: every tensor under one name, whatever the model was, and one
+"""A decoder-only model taken apart: every tensor under one name for all families, and one
 pass through them.
 
 The identities of this chapter rewrite weights (fold a norm, turn a head's basis, centre a writer),

@@ -23,7 +23,7 @@ from papers.circuits.layernorm import Normalisation
 from papers.circuits.stream import logit_shares, writers
 
 # Rounding of a pass, relative to the largest entry. Transformers turns queries and keys in single
-# precision whatever the model's type.
+# precision for every type of model.
 _EXACT = {torch.float64: 1e-10, torch.float32: 1e-4}
 _AS_THE_MODEL = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2}  # others 5e-2
 _TRIED = 12  # tokens of each of two sequences
@@ -68,7 +68,7 @@ def check_identities(anatomy: Anatomy, model: Any = None) -> dict[str, float]:
 
     def meet(identity: str, found: Tensor, expected: Tensor, allowed: float = exact) -> None:
         errors[identity] = error = relative_error(found.to(expected.dtype), expected)
-        if not error <= allowed:  # a NaN is no agreement
+        if not error <= allowed:  # a NaN fails
             raise ValueError(
                 f"{anatomy.name} is not what its dissection says: {identity!r} fails with "
                 f"relative error {error:.1e}."

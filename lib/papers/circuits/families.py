@@ -39,11 +39,10 @@ def dissect_weights(
     name: str = "",
     dtype: torch.dtype = torch.float64,
 ) -> Anatomy:
-    """The anatomy of a Transformers decoder of one of the four families, told by `model_type`, from
-    its configuration and its state dict, whose names may begin with `model.` or `transformer.`; no
-    identity is tried yet. ValueError when the family or a variant of it is not covered (sliding
-    windows, experts, scaled rotary positions), a tensor is missing or has another shape, or one is
-    left over.
+    """The anatomy of a Transformers decoder of one of the four families from its configuration and
+    its state dict, whose names may begin with `model.` or `transformer.`; no identity is tried yet.
+    ValueError when the family or a variant of it is not covered (sliding windows, experts, scaled
+    rotary positions), a tensor is missing or has another shape, or one is left over.
     """
     facts = dict(config if isinstance(config, Mapping) else config.to_dict())
     family = str(facts.get("model_type", "unnamed"))
@@ -93,7 +92,7 @@ class _Weights:
         return self(name, *shape) if name in self else torch.zeros(shape, dtype=self._dtype)
 
     def finish(self) -> None:
-        """Refuse what nobody asked for."""
+        """Refuse tensors that have found no place."""
         if self._left:
             shown = ", ".join(sorted(self._left)[:3])
             raise ValueError(

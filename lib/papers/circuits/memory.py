@@ -12,8 +12,7 @@ modulus. Three questions are asked, each with a null:
   value row of another one of its layer.
 * does the token just read predict which keys fire? The null shuffles the tokens.
 
-The corpus goes through the model in chunks of windows, and only the triggers stay: L F k numbers,
-whatever its length.
+The corpus goes through the model in chunks of windows, and only the triggers stay, L F k numbers.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def promotion(
     ):
         rows = block.W_out
         if shuffled is not None:
-            # A cyclic shift of a random order: nobody keeps its own.
+            # A cyclic shift of a random order: every neuron gets another one's row.
             order = torch.randperm(len(rows), generator=shuffled)
             rows = torch.empty_like(rows).index_copy_(0, order, block.W_out[order.roll(1)])
         # sd over the vocabulary of v . u_t

@@ -1,4 +1,4 @@
-"""What a training run is told: its configuration, and what follows from it alone (batches, learning
+"""The configuration of a training run, and what follows from it alone (batches, learning
 rates, a name).
 """
 

@@ -10,7 +10,7 @@ stream and adding to it. With states as rows and TransformerLens's names,
 
 where q_h and k_h are N(x) W_Q_h and N(x) W_K_h with each adjacent pair of coordinates turned by an
 angle proportional to the position (Su et al. 2021), so that q_i . k_j depends on positions only
-through i - j. A model runs in whatever floating-point type its weights have.
+through i - j. A model runs in the floating-point type of its weights.
 """
 
 from __future__ import annotations

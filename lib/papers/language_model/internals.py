@@ -1,6 +1,6 @@
 """What a decoder-only transformer computes on the way to its logits, by name.
 
-Names are TransformerLens's, shapes are told with
+Names are TransformerLens's; the letters of the shapes are
 
     B sequences, T positions, D = d_model, H heads, K = d_head, F = d_mlp, V = d_vocab.
 
@@ -33,7 +33,7 @@ class LayerInternals:
     pattern: Tensor  # (B, H, T, T) softmax of the scores; row i sums to one over positions j <= i
     z: Tensor  # (B, H, T, K) values mixed by the pattern
     head_out: Tensor  # (B, T, H, D) each head's write z W_O into the residual stream
-    # (D) what attention adds whatever its heads do: zero in most models, b_O in GPT-2
+    # (D) what attention adds beside its heads: zero in most models, b_O in GPT-2
     attn_bias: Tensor
     resid_mid: Tensor  # (B, T, D) after all heads have written
     ln2_scale: Tensor  # (B, T, 1)

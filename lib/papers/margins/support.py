@@ -3,10 +3,9 @@ Section 7.4, Figure 7.6).
 
 A position has the barrier score beta_i = -log |det(I - S_i M)|; support tokens are the positions
 with the largest (Definition 3.1: the smallest margin). The paper normalises the scores to shares
-p_i that sum to one; how, its text has lost. Scores may be negative, so three readings are computed:
+p_i that sum to one, and does not say how. Scores may be negative, so three readings are computed:
 
-* ``positive``:  p_i proportional to max(beta_i, 0), undefined (NaN) where no score is positive:
-  there is no pressure;
+* ``positive``:  p_i proportional to max(beta_i, 0), undefined (NaN) where no score is positive;
 * ``softmax``:   p_i proportional to exp(beta_i) = 1 / |det J_i|;
 * ``absolute``:  p_i proportional to |beta_i|.
 
