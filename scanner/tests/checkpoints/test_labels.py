@@ -116,6 +116,13 @@ def test_what_holds_no_names_is_refused(tmp_path, content):
             read(tmp_path / "vocab.json", 3)
 
 
+def test_names_with_numbers_beyond_the_classes_are_refused_unless_they_are_left_out(tmp_path):
+    (tmp_path / "m.json").write_text(json.dumps({name: n for n, name in enumerate(FIVE)}))
+    with pytest.raises(LabelsError, match="names class 4, but the layer has 4 classes, from 0 on"):
+        read_labels(tmp_path / "m.json", 4)
+    assert read_labels(tmp_path / "m.json", 4, "none")[0] == tuple(FIVE[:4])
+
+
 LISTS = f"OLD = {FIVE[::-1]}\nNEW = BETA = {FIVE}\nFEW = ['a']\nMIXED = ['a', 1, 'c', 'd', 'e']"
 
 

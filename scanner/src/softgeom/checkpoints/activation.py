@@ -1,18 +1,8 @@
 """What stands in front of a softmax layer, and so where its features lie.
 
-===================  =======================================  ============================
-last step before W   what every feature satisfies             as a feature set
-===================  =======================================  ============================
-ReLU                 x >= 0                                   box from 0 to the stated bound
-Swish (SiLU)         x >= -0.2784...                          box from -0.2785
-HardSwish            x >= -3/8                                box from -0.3751
-GELU                 x >= -0.1700 (tanh form: -0.1701)        box from -0.1701
-sigmoid, softmax     0 <= x <= 1                              box
-tanh, LSTM, GRU      -1 <= x <= 1                             box
-mean of rows         their least and largest entry            box
-Clip, ReLU6          its two bounds                           box
-LayerNorm, RMSNorm   x = shift + gain u, norm(u) <= sqrt(d)   ellipsoid
-===================  =======================================  ============================
+`INTERVALS` bounds every feature behind a step that acts number by number; a mean of rows lies
+between their least and largest entry, a Clip between its bounds. LayerNorm and RMSNorm give
+x = shift + gain u with norm(u) <= sqrt(d), an ellipsoid.
 
 Averages, maxima and reshapes between the two keep an interval; what is put together from several
 lies in the smallest that holds theirs. An ellipsoid is of one row of numbers, each with its gain:
@@ -68,8 +58,8 @@ _CENTRED = {
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """The last step before the layer, named as in the table above: bounds of every feature,
-    infinite where there are none; gain and shift (d,) of a normalisation.
+    """The last step before the layer: bounds of every feature, infinite where there are none; gain
+    and shift (d,) of a normalisation.
     """
 
     name: str
@@ -88,7 +78,7 @@ class Activation:
 
 
 def named_activation(name: str) -> Activation:
-    """An activation by its name in the table; KeyError for another."""
+    """An activation by its name in `INTERVALS`; KeyError for another."""
     return Activation(name, *INTERVALS[name])
 
 

