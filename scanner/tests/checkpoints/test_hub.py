@@ -51,7 +51,9 @@ def test_only_the_needed_byte_ranges_are_fetched(hub, layer_arrays, tmp_path):
         ({"told": "bytes 5-9/100"}, "other bytes than the range 0-7"),
         ({"commit": "\x1b[31m"}, "the hub names no commit for revision 'main'; try again"),
         ({"commit": None}, "the hub names no commit"),
-        ({"url": None}, "asking the hub failed"),
+        ({"url": "api"}, r"asking the hub failed \(division by zero\); try again"),
+        ({"url": "range"}, r"model/model\.safetensors: division by zero; try again"),
+        ({"url": "file"}, r"model/config\.json: division by zero; try again"),
         ({"files": {"pytorch_model.bin": b""}}, "no safetensors weights"),
         ({"files": {"config.json": b"[" * 200_000, "model.safetensors": b""}}, "nested too deeply"),
     ],
@@ -60,8 +62,10 @@ def test_only_the_needed_byte_ranges_are_fetched(hub, layer_arrays, tmp_path):
 def test_an_answer_that_is_wrong_is_one_sentence(hub, model_folders, monkeypatch, fault, said):
     hub.add_folder(model_folders["gpt2"][0])
     vars(hub).update(fault)
-    if hub.url is None:
-        monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *_, **__: 1 / 0)
+    broken = {"api": "huggingface_hub.HfApi.model_info", "range": "huggingface_hub.utils.http_backoff",
+              "file": "huggingface_hub.hf_hub_download"}  # fmt: skip
+    if hub.url in broken:
+        monkeypatch.setattr(broken[hub.url], lambda *_, **__: 1 / 0)
     with pytest.raises(ValueError, match=said) as caught:
         load_head("someone/model")
     assert str(caught.value).isprintable()
