@@ -62,10 +62,9 @@ def test_only_the_needed_byte_ranges_are_fetched(hub, layer_arrays, tmp_path):
 def test_an_answer_that_is_wrong_is_one_sentence(hub, model_folders, monkeypatch, fault, said):
     hub.add_folder(model_folders["gpt2"][0])
     vars(hub).update(fault)
-    broken = {"api": "huggingface_hub.HfApi.model_info", "range": "huggingface_hub.utils.http_backoff",
-              "file": "huggingface_hub.hf_hub_download"}  # fmt: skip
+    broken = {"api": "HfApi.model_info", "range": "utils.http_backoff", "file": "hf_hub_download"}
     if hub.url in broken:
-        monkeypatch.setattr(broken[hub.url], lambda *_, **__: 1 / 0)
+        monkeypatch.setattr(f"huggingface_hub.{broken[hub.url]}", lambda *_, **__: 1 / 0)
     with pytest.raises(ValueError, match=said) as caught:
         load_head("someone/model")
     assert str(caught.value).isprintable()
