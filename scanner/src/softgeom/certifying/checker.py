@@ -56,13 +56,8 @@ class Checker:
     # ---- Points
 
     def certify(self, points: Array, classes: Ints, claimed: Floats | None = None) -> Floats:
-        """Return certified lower bounds (n,) on the margins of ``classes`` (n,) at ``points`` (n,
-        d); where margins > 0 are ``claimed`` (n,), bounds that reach them if they are true.
-
-        Raises
-        ------
-        ValueError
-            If the shapes do not fit the layer.
+        """Certified lower bounds (n,) on margins of ``classes`` (n,) at ``points`` (n, d); where
+        margins > 0 are ``claimed`` (n,), bounds that reach them if they are true.
         """
         points, classes = _as_they_are(points), np.asarray(classes, dtype=np.intp)
         if points.shape != (len(classes), self.layer.dimension):

@@ -35,12 +35,8 @@ def write(path: str | Path, texts: Mapping[str, str], arrays: Mapping[str, Array
 
 
 def read(path: str | Path) -> tuple[dict[str, str], dict[str, Array]]:
-    """The texts, and the arrays as views of the file that are read when they are used.
-
-    Raises
-    ------
-    ValueError
-        If the file is anything else than what `write` makes of these texts and arrays.
+    """The texts, and the arrays as views of the file that are read when they are used; ValueError
+    if the file is anything else than what `write` makes of these texts and arrays.
     """
     path = Path(path)
     if not path.is_file():

@@ -235,13 +235,10 @@ def _texts(fractions: Iterable[Fraction]) -> list[str]:
 
 def load_parts(path: str | Path, layer: SoftmaxLayer, known: str | None = None) -> list[Part]:
     """The feature set and the findings of a saved scan of this layer, in the order of the classes,
-    and the same over each further set.
+    and the same over each further set. Nothing is proven yet: kernel.py does that.
 
-    Raises
-    ------
-    ValueError
-        If the file is missing, damaged, not canonical, of another kind, or belongs to another
-        layer. Nothing is proven yet: kernel.py does that.
+    ValueError if the file is missing, damaged, not canonical, of another kind, or belongs to
+    another layer.
     """
     with _reading(path):
         file = _File(Path(path), layer, ("scan",), known)

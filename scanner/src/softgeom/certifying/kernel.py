@@ -49,18 +49,9 @@ BRANCHES = 10**6  # of a search for experts that meet all sets: 10 seconds
 def certify_evidence(
     layer: SoftmaxLayer, features: FeatureSet, t: int, evidence: Evidence
 ) -> float:
-    """What one piece of evidence about class t certifies.
-
-    Returns
-    -------
-    float
-        A witness: a lower bound > 0 on its margin. Captors: an upper bound <= 0 on the best margin.
-        A twin: 0. Nothing is claimed for an undecided class, whose bound is returned as it is.
-
-    Raises
-    ------
-    EvidenceError
-        If the evidence does not prove its verdict; the message names the class.
+    """What evidence about class t certifies: a witness a lower bound > 0 on its margin, captors an
+    upper bound <= 0 on the best one, a twin 0. Nothing is claimed for an undecided class, whose
+    bound is returned as it is. EvidenceError if it does not prove its verdict.
     """
     demand_standard_model()
     named = f"Class {t} ({layer.token(t) if 0 <= t < layer.classes else '?'})"
@@ -88,12 +79,7 @@ def certify_evidence(
 @np.errstate(all="ignore")
 def certify_answer(checker: Checker, order: Order, evidence: Witness | Comparisons) -> float:
     """What evidence about an order certifies: a lower bound > 0 on its margin, or an upper bound <=
-    0 on the best one.
-
-    Raises
-    ------
-    EvidenceError
-        If it proves neither; the message names the order.
+    0 on the best one; EvidenceError if it proves neither.
     """
     if isinstance(evidence, Witness):
         margin = checker.margin(order, evidence.point)
@@ -110,13 +96,8 @@ def certify_answer(checker: Checker, order: Order, evidence: Witness | Compariso
 
 @np.errstate(all="ignore")
 def verify_findings(layer: SoftmaxLayer, features: FeatureSet, findings: Sequence[Finding]) -> None:
-    """Check every verdict, margin and radius about classes.
-
-    Raises
-    ------
-    EvidenceError
-        At the first class that is out of range, occurs twice, or whose evidence does not prove what
-        is filed under it, in floats; the message names it.
+    """Check every verdict, margin and radius about classes; EvidenceError at the first class that
+    is out of range, occurs twice, or whose evidence does not prove what is filed under it.
     """
     checker = Checker(layer, features)
     seen: set[int] = set()
@@ -146,13 +127,9 @@ def verify_parts(
     findings: Sequence[Finding],
     wider: Iterable[tuple[FeatureSet, Sequence[Finding]]],
 ) -> None:
-    """Check a scan, and of some of its unargmaxable classes that they are so over further sets.
-
-    Raises
-    ------
-    EvidenceError
-        As for ``verify_findings``; or where a set is there twice, says nothing, or says it of a
-        class that the scan itself does not file as unargmaxable.
+    """Check a scan, and of some of its unargmaxable classes that they are so over further sets;
+    EvidenceError also where a set is there twice, says nothing, or says it of a class that the scan
+    itself does not file as unargmaxable.
     """
     verify_findings(layer, features, findings)
     lost, sets = {f.index for f in findings if isinstance(f.evidence, Captors)}, [features]
@@ -315,12 +292,7 @@ def verify_expert(
 
     *Possible* takes a point of one order that leaves at most k - 1 other experts out; *impossible*
     impossible orders such that no k - 1 other experts have a member in each R: whoever lets e be
-    chosen has a member of every R ahead of it.
-
-    Raises
-    ------
-    EvidenceError
-        If they do not.
+    chosen has a member of every R ahead of it. EvidenceError if they prove neither.
     """
     if verdict not in ("possible", "impossible", "undecided") or not (
         0 <= expert < layer.classes and 1 <= k <= layer.classes

@@ -36,12 +36,8 @@ Step = tuple[Ints, Ints]
 @dataclass(frozen=True)
 class Order:
     """Blocks of classes, each above the next; with ``rest`` all classes that no block names follow
-    as the last block.
-
-    Raises
-    ------
-    ValueError
-        If a block is empty or holds something else than class numbers, or a class is named twice.
+    as the last block. ValueError if a block is empty or holds something else than class numbers, or
+    a class is named twice.
     """
 
     blocks: tuple[tuple[int, ...], ...]
