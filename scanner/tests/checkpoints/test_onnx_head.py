@@ -350,17 +350,25 @@ def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path):
     assert "LayerNorm" in why
 
 
-def test_a_norm_of_parts_of_a_row_confines_nothing(tmp_path):
-    """Each half of the six features is normalised alone, and the gains are three."""
-    rows = """
-        Concat x x > wide; {"axis": 1}
-        Reshape wide halves > t
-        LayerNormalization t gain > n m s; {"axis": -1}
-        Flatten n > h; {"axis": 1}
-        Gemm h W b > y
-    """
-    constants = {"halves": np.array([-1, 2, 3]), "gain": np.ones(3, "f4"), "b": B}
-    path = _save(tmp_path / "m.onnx", rows, constants | {"W": np.concatenate([W.T, W.T])})
+PARTS_OF_A_ROW = """
+    Concat x x > wide; {"axis": 1}
+    Reshape wide halves > t
+    LayerNormalization t gain > n m s; {"axis": -1}
+    Flatten n > h; {"axis": 1}
+    Gemm h W b > y
+"""
+COLUMNS = """
+    LayerNormalization x gain > n m s; {"axis": -1}
+    Gemm n W b > y; {"transA": 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "stored"), [(PARTS_OF_A_ROW, np.concatenate([W.T, W.T])), (COLUMNS, W.T)]
+)
+def test_a_norm_of_other_numbers_than_the_features_confines_nothing(tmp_path, rows, stored):
+    constants = {"halves": np.array([-1, 2, 3]), "gain": np.ones(3, "f4"), "b": B, "W": stored}
+    path = _save(tmp_path / "m.onnx", rows, constants)
     assert load_head(path).feature_set()[0] == Box(100.0)
 
 
