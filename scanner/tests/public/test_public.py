@@ -137,6 +137,17 @@ def test_an_option_without_meaning_is_refused(options, point, monkeypatch):
         sg.scan(FRAME, **options)
 
 
+def test_of_several_classes_with_one_token_all_have_to_be_lost():
+    twice = sg.scan(FRAME.set_axis(list("abdd")))
+    assert sg.diff(twice, sg.scan(FRAME))["lost, then can win"] == []
+    assert sg.diff(twice, sg.scan(FRAME))["can win, then lost"] == ["d"]
+
+
+def test_an_index_without_a_bias_is_asked_over_the_unit_ball():
+    assert sg.ask(FRAME, together=["a", "b"]).features == sg.Ball(1.0)
+    assert sg.ask(FRAME, together=["a", "b"], bound=2).features == sg.Box(2.0)
+
+
 def test_functions_and_commands_write_and_read_the_same(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.savez("m.npz", W=W, tokens=list("abcd"))
