@@ -362,7 +362,11 @@ class _File:
         lengths |= {"margins": n, "radii": n, "methods": n, "ceilings": odds, "reached": odds}
         for name, length in lengths.items():
             _require(len(self.columns[name]) == length, f"{name} do not fit the claims")
-        ranges = {"kinds": (POINT32, ODDS), "sets": (0, len(self.sets) - 1), "rest": (0, 1)}
+        ranges: dict[str, tuple[float, float]] = {
+            "kinds": (POINT32, ODDS),
+            "sets": (0, len(self.sets) - 1),
+            "rest": (0, 1),
+        }
         ranges |= {"steps": (0, np.inf), "counts": (1, 2**31 - 1)}
         ranges |= dict.fromkeys(("blocks", "sizes"), (1, C))
         ranges |= dict.fromkeys(("named", "above", "below"), (0, C - 1))
