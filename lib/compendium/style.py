@@ -36,7 +36,8 @@ def use(fonts: Iterable[Font] = ()) -> None:
     `fonts` what those lack: an installed font would change the figures of one machine.
     """
     import matplotlib as mpl
-    from matplotlib import cycler, font_manager
+    from matplotlib import font_manager
+    from matplotlib.rcsetup import cycler
 
     faces, fonts = font_manager.fontManager, list(fonts)
     faces.ttflist = [f for f in faces.ttflist if f.fname.startswith(mpl.get_data_path())]
@@ -123,7 +124,8 @@ def legible(colour: str, contrast: float = 4.5) -> str:
 
     channels = to_rgb(colour)
     while 1.05 / (luminance(channels) + 0.05) < contrast:
-        channels = tuple(0.97 * channel for channel in channels)
+        red, green, blue = channels
+        channels = (0.97 * red, 0.97 * green, 0.97 * blue)
     return to_hex(channels)
 
 

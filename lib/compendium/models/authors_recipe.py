@@ -195,8 +195,9 @@ def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
     for (d, repeats), pair in curves.groupby(["dimension", "repeats"], sort=False):
         flat = pair[pair["step_size"] == 0]
         for alpha, part in pair[pair["step_size"] != 0].groupby("step_size", sort=False):
+            step: Any = alpha  # a number, which the stubs of pandas do not know
             met = [
-                at_equal_loss(one[one["alpha"] >= 0.999 * alpha], flat[flat["seed"] == seed])
+                at_equal_loss(one[one["alpha"] >= 0.999 * step], flat[flat["seed"] == seed])
                 for seed, one in part.groupby("seed")
             ]
             losses, with_attention, without = np.array(met).T

@@ -74,8 +74,9 @@ def train_bag(
     """Train on a text; with a teacher, on its distributions over the same windows."""
     generator = torch.Generator().manual_seed(seed)
     model = BagModel(classes, dimension, recipe.context, generator)
-    rates = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay}
-    optimiser = torch.optim.Adam(model.parameters(), **rates)
+    optimiser = torch.optim.Adam(
+        model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / recipe.steps)
     for _ in range(recipe.steps):
         windows = draw_windows(tokens, recipe.context, recipe.batch, generator)

@@ -60,8 +60,10 @@ def _findings(
 ):
     layer = SoftmaxLayer(W, b, tuple(tokens.tolist()) or None)
     workers = int(os.environ.get("JOBS") or 1)  # other notebooks run beside
-    how = {"features": features, "n_jobs": workers, "checkpoint": checkpoint, "progress": True}
-    return scan(layer, classes, **how).findings
+    found = scan(
+        layer, classes, features=features, n_jobs=workers, checkpoint=checkpoint, progress=True
+    )
+    return found.findings
 
 
 def available(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:

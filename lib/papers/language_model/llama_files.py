@@ -60,7 +60,7 @@ def load_llama2c(model: str | Path, tokenizer: str | Path) -> Llama:
 
     llama = Llama(config, seed=None).double().requires_grad_(False)
     llama.fill(weight)
-    llama.tokenizer = BytePairTokenizer.from_scores([p.decode() for p in pieces], scores)
+    llama.tokenizer = BytePairTokenizer.from_scores([p.decode() for p in pieces], scores.tolist())
     return llama
 
 

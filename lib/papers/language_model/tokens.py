@@ -76,7 +76,7 @@ class BytePairTokenizer:
         name, like ``<0x0A>``, where the vocabulary has one.
         """
         if self.beginning is not None:
-            return [self._inner.id_to_token(token) for token in range(len(self))]
+            return [str(self._inner.id_to_token(token)) for token in range(len(self))]
         return [self.decode([token]) for token in range(len(self))]
 
     def save(self, path: Path) -> None:

@@ -51,6 +51,8 @@ def choose_names(
     """
     if blank not in (None, *BLANKS):
         raise ValueError(f"blank must be one of {', '.join(BLANKS)}, not {blank!r}.")
+    named: Sequence[str] | None
+    notes: list[Any]
     if tokens is not None:
         named, *notes = _given(tokens, classes, blank)
     else:
