@@ -161,7 +161,8 @@ def feature_set(
     """The feature set that is asked for, by name or itself, and why, where the model decided it.
     ValueError for an option that the chosen set has no use for: it would be dropped silently.
     """
-    if bound is not None and not np.all(np.asarray(bound) >= sys.float_info.min):
+    # with a lower bound of its own a box may end at or below zero
+    if bound is not None and low is None and not np.all(np.asarray(bound) >= sys.float_info.min):
         least = f"{sys.float_info.min:.3g}, the smallest normal number"
         raise ValueError(f"--bound {bound} must be above zero (low < high): at least {least}.")
     if after is not None:
