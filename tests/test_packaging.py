@@ -160,11 +160,12 @@ def test_workflows_are_pinned_and_bounded_and_publish_nothing_unasked(workflows)
                     assert ("cache" in step["with"]) == (name != "release")
     jobs = yaml.safe_load(workflows["release"])["jobs"]
     assert jobs["publish"]["if"].startswith("vars.PUBLISH_TO == ")
-    assert jobs["publish"]["needs"] == "build"
+    assert (jobs["attest"]["needs"], jobs["publish"]["needs"]) == ("build", "attest")
     assert "secrets." not in workflows["release"]
-    # who builds cannot publish, who publishes runs nothing of ours
-    assert not any("pypi-publish" in step.get("uses", "") for step in jobs["build"]["steps"])
-    assert not any("run" in step for step in jobs["publish"]["steps"])
+    # who builds cannot sign or publish, who signs or publishes runs nothing of ours
+    for job in jobs.values():
+        runs = any("run" in step for step in job["steps"])
+        assert not (runs and "id-token" in job.get("permissions", {}))
 
 
 def test_version_changelog_citation_and_sources_agree(repository):
@@ -184,6 +185,10 @@ def test_the_scanner_is_whole_in_its_own_folder_and_container(repository):
         code = path.read_text(encoding="utf-8")
         found = re.search(r"(?m)^\s*(from|import) (papers|compendium|classroom)\b", code)
         assert not found, f"{path.name}: {found}"
+    extras = tomllib.loads((scanner / "pyproject.toml").read_text())["project"]
+    sources = [path.read_text(encoding="utf-8") for path in (scanner / "src").rglob("*.py")]
+    named = set(re.findall(r"softgeom\[(\w+)\]", "".join(sources)))
+    assert named == set(extras["optional-dependencies"])  # a message names no other extra
     assert (scanner / "LICENSE").read_bytes() == (repository / "LICENSE").read_bytes()
     image, readme = (scanner / "Dockerfile").read_text(), (repository / "README.md").read_text()
     assert "pip install ./scanner" in readme

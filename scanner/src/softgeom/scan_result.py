@@ -124,7 +124,7 @@ class Scan:
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
-            raise ValueError("plot needs matplotlib: pip install 'softgeom[lessons]'.") from error
+            raise ValueError("plot needs matplotlib: pip install matplotlib.") from error
         from softgeom.card import COLOURS
 
         ax = ax if ax is not None else plt.subplots()[1]

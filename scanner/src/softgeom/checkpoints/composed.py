@@ -71,7 +71,7 @@ class Composed:
         except ImportError as error:
             raise ValueError(
                 f"{self.label}: {name!r} is stored under weight norm, which needs PyTorch to be "
-                "read: pip install 'softgeom[train]'."
+                "read: pip install torch."
             ) from error
 
 

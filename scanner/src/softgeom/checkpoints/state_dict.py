@@ -26,9 +26,7 @@ def open_state_dict(path: Path) -> ArrayStore:
     try:
         import torch
     except ImportError as error:
-        raise ValueError(
-            f"{path} needs PyTorch to be read: pip install 'softgeom[train]'."
-        ) from error
+        raise ValueError(f"{path} needs PyTorch to be read: pip install torch.") from error
     try:
         with warnings.catch_warnings():
             # what is wrong with the file is said below, in one sentence

@@ -125,7 +125,7 @@ def open_device(name: str) -> tuple[Any, Any]:
         import torch
     except ImportError:
         raise ValueError(
-            f"device={name!r} needs PyTorch: pip install 'softgeom[train]', or leave device out."
+            f"device={name!r} needs PyTorch: pip install torch, or leave device out."
         ) from None
     try:
         place = torch.device(name)
