@@ -40,6 +40,7 @@ def test_a_notebook_is_without_outputs_and_runs_everywhere(path):
 def test_it_opens_with_a_title_and_closes_with_a_record(path):
     prose = [cell["source"] for cell in _cells(path, "markdown")]
     assert prose[0].startswith("# ")
+    assert len(prose[0].splitlines()[0].split()) <= 9, "a title has at most eight words"
     code = [cell["source"] for cell in _cells(path)]
     assert re.search(r"book\.(save|conclude)\(", code[-1])
     assert f'"{path.stem}"' in "".join(code), "open_book must name its own notebook"
