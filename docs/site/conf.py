@@ -47,7 +47,7 @@ suppress_warnings = ["myst.xref_missing", "myst.header", "misc.highlighting_fail
 
 
 # A small picture that leads somewhere, as code hosts need it written
-_THUMBNAIL = re.compile(r'<a href="([^"]+)"><img src="([^"]+)" width="(\d+%)" alt="([^"]*)"></a>')
+_THUMBNAIL = re.compile(r'<a href="([^"]+)"><img src="([^"]+)" width="(\d+%?)" alt="([^"]*)"></a>')
 
 
 def _read(app, name, source):

@@ -216,7 +216,8 @@ def _coverage(
             key for key in shows if name in recorded and key in recorded[name].record["figures"]
         ]
         image = (
-            f'<img src="{_UP}{recorded[name].figure(drawn[0])}" width="140" alt="">'
+            f'<a href="#{name}"><img src="{_UP}{recorded[name].figure(drawn[0])}" width="140" '
+            f'alt="{html.escape(row["about"])}"></a>'
             if drawn
             else ", ".join(plain(key) for key in shows)
         )

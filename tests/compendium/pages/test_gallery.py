@@ -70,7 +70,7 @@ def test_a_page_says_where_each_figure_of_the_paper_is_made(shown, compendium):
     )
     page = gallery.pages()["docs/papers/001.md"]
     assert "2 rows: 1 made, 1 not made yet." in page
-    assert "| Section c | [a hull](#10_demo) | <img " in page
+    assert '| Section c | [a hull](#10_demo) | <a href="#10_demo"><img ' in page
     assert "| made | [fails](#001-c) |" in page
     assert "| Table 4 | x |  | not made yet: w |  |" in page
 
@@ -88,6 +88,8 @@ def test_the_coverage_names_what_is_recorded(repository):
         if key not in recorded[row["notebook"]]
     ]
     assert odd == []
+    keys = {"place", "about", "notebook", "shows", "status", "why"}
+    assert all(set(row) <= keys for found in rows.values() for row in found)
     places = " ".join(row["place"] for row in rows["001"]) + " Tables 4, 5, 6, 7, 8"
     for label in [*(f"Figure {n}" for n in range(1, 13)), *(f"Table {n}" for n in (1, 2, 3, 9))]:
         assert re.search(rf"{label}\b", places), label
