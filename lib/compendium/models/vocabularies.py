@@ -101,7 +101,7 @@ def scanned_heads() -> pd.DataFrame:
     found = pd.read_csv(bench / "found_unaided.csv", thousands=",")
     found = found[found.layer.notna() & ~found.model.isin(_TWICE)]
     size = found.layer.str.replace(",", "").str.extract(r"(\d+) x (\d+)").astype(int)
-    columns = {"unargmaxable": "lost", "whatever the features": "always", "rows alike": "alike"}
+    columns = {"unargmaxable": "lost", "for any features": "always", "rows alike": "alike"}
     columns["in its own range"] = "own"
     found = found.rename(columns=columns).assign(classes=size[0], features=size[1])
     files = pd.read_csv(bench / "tesseract.csv")

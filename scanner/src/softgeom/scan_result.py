@@ -151,7 +151,7 @@ class Scan:
           best margin of an unargmaxable class; 0 for a tied one.
         * radius: certified lower bound on ``min_i margin_i / ||w_t - w_i||`` at the witness; NaN
           without one.
-        * holds: of an unargmaxable class, where that is proven: "whatever the features", or every
+        * holds: of an unargmaxable class, where that is proven: "for any features", or every
           set in which it is, such as "up to 100".
         """
         return verdict_table(self.layer, self.features, self.findings, self._parts)

@@ -2,9 +2,9 @@
 so?
 
     found = scan(layer, features=Box(100.0))
-    found = widen(found)                  # which of them can never win, whatever the features are
+    found = widen(found)                  # which of them can never win, for any features
     found = up_to(found)                  # up to which bound the others can never win
-    found.table["holds"]                  # "whatever the features", or "up to 150"
+    found.table["holds"]                  # "for any features", or "up to 150"
 
 A proof for a bounded set supposes the bound. Most need no such thing: where the bound is far away,
 a best proof has no residual ``v`` that it could reach, and that proves the class lost over all of
@@ -92,7 +92,7 @@ def _proven(
 
 
 def up_to(found: Scan, *, every: bool = True, **work: Any) -> Scan:
-    """The scan with, for each unargmaxable class that is not so whatever the features, a proof for
+    """The scan with, for each unargmaxable class that is not so for any features, a proof for
     the largest box of a ladder (`RUNGS`) over which it is. A lower bound of its own, as a ReLU
     leaves, stays; ``work`` is as for `scan`. Unless ``every`` is true, a scan with more than `FEW`
     such classes comes back as it is, and so does one over another set than a box with two bounds,

@@ -26,7 +26,7 @@ def test_scan_writes_verdicts_summary_and_evidence(npz, tmp_path, told):
     assert list(table.columns) == columns.split()
     assert table.token[3] == "t3"
     lost = table[table.verdict == "unargmaxable"]
-    assert set(lost.holds) == {"whatever the features", "up to 150"}
+    assert set(lost.holds) == {"for any features", "up to 150"}
     assert table.holds.notna().sum() == len(lost)
     summary = json.loads((out / "summary.json").read_text())
     assert summary["counts"]["unargmaxable"] == len(lost) > 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from softgeom.asking import find_blocking_set
 from softgeom.card import card
 from softgeom.certifying.verdict import Finding, Unknown, Witness
 from softgeom.cli import main
-from softgeom.commands import VERBS, boundary
+from softgeom.commands import EXAMPLES, VERBS, boundary, parse
 from softgeom.commands.ask import about_blocking_set
 from softgeom.commands.scan import parse_classes
 from softgeom.errors import LostWorkerError
@@ -370,6 +371,15 @@ def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys, ref
     assert "nan" not in shown.lower()
     (tmp_path / "none.txt").write_text("# nothing\n")
     refused("none.txt names no model", "survey", "none.txt")
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "completion"])
+def test_help_ends_with_an_example_that_parses(verb, capsys):
+    program, *arguments = shlex.split(EXAMPLES[verb])
+    assert (program, parse(arguments).command) == ("softgeom", verb)
+    with pytest.raises(SystemExit):
+        parse([verb, "--help"])
+    assert EXAMPLES[verb] in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_completion_script_is_what_the_commands_say(told):

@@ -97,12 +97,12 @@ def test_the_table_says_the_weakest_condition_if_there_is_one(found):
         if f.verdict != "unargmaxable":
             assert conditions[f.index] == ""
         elif f.index in everywhere:
-            assert conditions[f.index] == "whatever the features"
+            assert conditions[f.index] == "for any features"
         else:
             balls = "; over ||x|| <= 4" * (f.index in ball)
             balls += "; over ||x|| <= 60" * any(f.index in part for part in far)
             assert conditions[f.index] == "up to 3" + balls
-    assert set(conditions.values()) > {"", "whatever the features"}
+    assert set(conditions.values()) > {"", "for any features"}
     assert widen(scan(SoftmaxLayer(np.eye(4, dtype="f4")))).wider == ()
     everywhere = scan(crowd(), features=Unbounded())
     assert widen(everywhere).wider == ()
@@ -116,8 +116,8 @@ def test_file_and_folder_keep_it(found, tmp_path):
     assert again.table.equals(found.table)
     write_folder(tmp_path / "out", found)
     report = verify_folder(tmp_path / "out", found.layer)
-    assert report.wider["whatever the features"] == len(found.wider[0])
-    assert "whatever the features" in str(report)
+    assert report.wider["for any features"] == len(found.wider[0])
+    assert "for any features" in str(report)
     assert read_verdicts(tmp_path / "out")["holds"].tolist() == found.table["holds"].tolist()
 
 
@@ -153,7 +153,7 @@ def test_the_table_says_up_to_which_bound_a_class_that_needs_one_never_wins(plai
         least, free = turning_bounds(found.layer, t, 3.0)
         assert bound <= least * 1.001
         assert free <= ladder[ladder.index(bound) + 1]
-    assert {conditions[t] for t in conditions if t not in bounds} == {"whatever the features"}
+    assert {conditions[t] for t in conditions if t not in bounds} == {"for any features"}
 
 
 def test_a_floor_stays():

@@ -36,6 +36,21 @@ VERBS = {
     "completion": ("completion:completion", "print a completion script for bash or zsh"),
 }
 
+# what `softgeom VERB --help` ends with
+EXAMPLES = {
+    "inspect": "softgeom inspect model.onnx",
+    "scan": "softgeom scan model.onnx --features auto --fail-on unargmaxable=0",
+    "verify": "softgeom verify scans/g2pm g2pm",
+    "explain": "softgeom explain ppocr-v4 刈",
+    "ceiling": "softgeom ceiling ppocr-v6 Ğ ş --out ceilings",
+    "ask": "softgeom ask model.onnx --order cat dog --order dog cat",
+    "diff": "softgeom diff scans/before scans/after",
+    "prune": "softgeom prune model.onnx --out smaller.onnx",
+    "repair": "softgeom repair model.onnx --out repaired.onnx",
+    "survey": "softgeom survey ppocr-v4 g2pm models.txt",
+    "completion": 'eval "$(softgeom completion bash)"',
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
@@ -98,7 +113,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"softgeom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     verbs = {
-        verb: commands.add_parser(verb, help=what, argument_default=argparse.SUPPRESS)
+        verb: commands.add_parser(
+            verb,
+            help=what,
+            description=f"{what[0].upper()}{what[1:]}.",
+            epilog=f"Example: {EXAMPLES[verb]}",
+            argument_default=argparse.SUPPRESS,
+        )
         for verb, (_, what) in VERBS.items()
     }
     for verb, options in _OPTIONS.items():

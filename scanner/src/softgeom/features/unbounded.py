@@ -28,7 +28,7 @@ class Unbounded(FeatureSet):
         return "unbounded"
 
     def condition(self) -> str:
-        return "whatever the features"
+        return "for any features"
 
     def fields(self) -> dict[str, Any]:
         return {}
