@@ -1,12 +1,12 @@
 """Findings: the register's claims with what recorded evidence makes of them, by the rules of today.
 
-Rows that share a root count once: a cause that shows in five places is one finding. `make claims`
-prints `in_words`, `make check` prints `changes`.
+`make claims` prints `in_words`, `make check` prints `changes`.
 """
 
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -70,10 +70,9 @@ def beside_larger(found: Iterable[Outcome], profile: str) -> pd.DataFrame:
 
 
 def count(findings: Iterable[Outcome]) -> pd.DataFrame:
-    """How many findings of each kind have each verdict; rows of one root and verdict count once."""
-    distinct = {(f.claim.kind, f.verdict, f.claim.root or f.claim.id) for f in findings}
-    known = [(kind, verdict) for kind, verdicts in VERDICTS.items() for verdict in verdicts]
-    rows = [(*one, sum(d[:2] == one for d in distinct)) for one in known]
+    """How many claims of each kind have each verdict."""
+    seen = Counter((f.claim.kind, f.verdict) for f in findings)
+    rows = [(kind, verdict, seen[kind, verdict]) for kind in KINDS for verdict in VERDICTS]
     return pd.DataFrame(rows, columns=["kind", "verdict", "claims"])
 
 
@@ -177,10 +176,11 @@ def _block(claim: Claim, register: Register, finding: Outcome | None) -> str:
         lines.append(_line("source", claims.sentence(place) if here else lost))
     lines.append(_line("we say", claim.statement))
     lines.append(_line("under", claim.hypotheses))
+    lines.append(_line("misprint", claim.misprint))
     lines.append(_line("cause", register.roots.get(claim.root, "")))
     if rule.adequate:
         needed = "; ".join(condition.text for condition in rule.adequate)
-        lines.append(_line("needs", f"{needed}, else {claims.NOT_TESTABLE}"))
+        lines.append(_line("needs", f"{needed}, else {claims.OPEN}"))
     lines += [_line(verdict, c.text if c else "otherwise", 4) for verdict, c in rule.verdicts]
     lines.append(_line("why", rule.why))
     if finding is None:

@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-VERDICTS = {"experiment": ("reproduced", "not reproduced"), "ours": ("found", "not found")}
-
 
 def entry(id: str, kind: str = "theorem", bound: float = 0, **more: Any) -> dict[str, Any]:
     """A sound claim about one number."""
-    best, worst = VERDICTS.get(kind, ("holds", "fails"))
     found: dict[str, Any] = yaml.safe_load(f"""
 id: {id}
 place: Section {id[-1]}
@@ -23,10 +20,10 @@ notebook: 10_demo
 sentence: {{paper: "001", start: 0, length: 3, digest: 0123456789abcdef}}
 rule:
   evidence: {{gain: in nats}}
-  verdicts: {{{best}: gain < {bound}, {worst}: otherwise}}
+  verdicts: {{confirmed: gain < {bound}, not confirmed: otherwise}}
   why: zero is no gain
   says: "{{gain:+.2f}} nats"
-examples: {{{best}: {{gain: {bound - 1}}}, {worst}: {{gain: {bound + 1}}}}}
+examples: {{confirmed: {{gain: {bound - 1}}}, not confirmed: {{gain: {bound + 1}}}}}
 """)
     if kind == "ours":
         del found["sentence"]

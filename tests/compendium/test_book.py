@@ -104,9 +104,9 @@ def test_missing_results_parameters_and_claims_are_named(start, write_notebook):
 def test_a_notebook_passes_evidence_and_the_rule_decides(start):
     run = start(REAL)
     assert run.claim("001-a", gain=np.float64(-0.25)) is None
-    assert run.verdict("001-a") == "reproduced"
+    assert run.verdict("001-a") == "confirmed"
     run.save()
-    found = {"verdict": "reproduced", "says": "-0.25 nats", "note": ""}
+    found = {"verdict": "confirmed", "says": "-0.25 nats", "note": ""}
     assert _record(run.results)["claims"] == [{"id": "001-a", "evidence": {"gain": -0.25}} | found]
 
 
@@ -117,7 +117,7 @@ def test_what_a_notebook_finds_shows_itself(start, monkeypatch):
     run = start(REAL, STAND_IN)
     run.claim("001-a", gain=-0.25)
     run.conclude("A gain of -0.2 nats.\n")
-    assert shown[0] == ("`001-a` **not testable at this scale** (on stand-in data). -0.25 nats")
+    assert shown[0] == ("`001-a` **open** (on stand-in data). -0.25 nats")
     assert shown[1].startswith(f"**This run read a stand-in ({STAND_IN.name}):**")
     assert shown[2] == "## What we see\n\nA gain of -0.2 nats."
 

@@ -24,21 +24,21 @@ def test_verdicts_follow_the_rules_of_today(register, claim, record):
     record(a=-1, b=-1, e="-inf")
     found, faults = findings.of_run("default")
     assert not faults
-    assert _verdicts(found) == {"a": "reproduced", "b": "holds", "e": "found"}
+    assert _verdicts(found) == {"a": "confirmed", "b": "confirmed", "e": "confirmed"}
     register(claim("001-a", "experiment", -2), claim("001-b"), claim("001-e", "ours"))
     found, _ = findings.of_run("default")
-    assert _verdicts(found) == {"a": "not reproduced", "b": "holds", "e": "found"}
+    assert _verdicts(found) == {"a": "not confirmed", "b": "confirmed", "e": "confirmed"}
 
 
-def test_rows_that_share_a_root_count_once_for_each_verdict(record):
+def test_rows_are_counted_by_kind_and_verdict_and_grouped_by_root(record):
     record(a=-1, b=1, c=1, d=-1, e=1)
     found, _ = findings.of_run("default")
     counts = findings.count(found).set_index(["kind", "verdict"])["claims"]
-    assert counts["theorem", "fails"] == 1  # two rows
-    assert counts["theorem", "holds"] == 1
-    assert counts["experiment", "reproduced"] == 1
-    assert counts["ours", "not found"] == 1
-    assert counts.sum() == 4
+    assert counts["theorem", "not confirmed"] == 2
+    assert counts["theorem", "confirmed"] == 1
+    assert counts["experiment", "confirmed"] == 1
+    assert counts["ours", "not confirmed"] == 1
+    assert counts.sum() == 5
     ((root, rows),) = findings.by_root(found, claims.load()).items()
     assert (root, [f.claim.id for f in rows]) == ("fold", ["001-b", "001-c", "001-d"])
 
@@ -46,7 +46,7 @@ def test_rows_that_share_a_root_count_once_for_each_verdict(record):
 def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, claim, record, compendium):
     record(a=-1, z=3)
     found, faults = findings.of_run("default")
-    assert _verdicts(found) == {"a": "reproduced"}
+    assert _verdicts(found) == {"a": "confirmed"}
     (fault,) = faults
     assert "10_demo recorded 001-z in profile default, which is not its claim any more" in fault
     assert "run `make 10_demo PROFILE=default`" in fault
@@ -64,10 +64,10 @@ def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, claim, r
 
 def test_stand_ins_judge_theorems_only_and_incomplete_data_are_not_compared(record, compendium):
     record(**_STAND_IN, a=-1, b=-1)
-    assert _verdicts(findings.of_run("default")[0]) == {"a": claims.NOT_TESTABLE, "b": "holds"}
+    assert _verdicts(findings.of_run("default")[0]) == {"a": claims.OPEN, "b": "confirmed"}
     record(aside="stand-in", a=-1)
     (found,) = findings.of_run("default")[0]
-    assert (found.verdict, found.aside) == ("reproduced", "on incomplete data")
+    assert (found.verdict, found.aside) == ("confirmed", "on incomplete data")
     assert findings.baseline([found]) == "id,verdict,finding\n"
 
 
@@ -82,9 +82,9 @@ def test_the_larger_committed_profile_is_shown_real_data_first(record):
     record("full", a=1, e=1)  # e has no verdict in the run of the default profile
     record("paper", a=-1)  # never shown: its results are not committed
     assert runs.committed("10_demo").profile == "full"
-    assert _verdicts(findings.of_committed()[0]) == {"a": "not reproduced", "e": "not found"}
+    assert _verdicts(findings.of_committed()[0]) == {"a": "not confirmed", "e": "not confirmed"}
     rows = findings.beside_larger(found, "default").to_numpy().tolist()
-    assert rows == [["001-a", "reproduced", "full", "not reproduced", "+1.00 nats"]]
+    assert rows == [["001-a", "confirmed", "full", "not confirmed", "+1.00 nats"]]
     for profile in ("full", "smoke", "paper", "own/mine"):
         assert findings.beside_larger(found, profile).empty
 
@@ -120,7 +120,7 @@ def test_the_check_names_every_verdict_that_moved(record, plant, commit, capsys)
     record(a=-1, b=-1, c=-1)
     none = "3 claims; no verdicts are committed for profile default"
     assert findings.changes("default") == ([], none)
-    assert commit().splitlines()[:2] == ["id,verdict,finding", "001-a,reproduced,-1.00 nats"]
+    assert commit().splitlines()[:2] == ["id,verdict,finding", "001-a,confirmed,-1.00 nats"]
     plant({"data/reference/comparisons.yaml": "[]"})
     assert command_line.main(["check"]) == 0
     assert "nothing has run here in profile default" in capsys.readouterr().out
@@ -130,13 +130,13 @@ def test_the_check_names_every_verdict_that_moved(record, plant, commit, capsys)
     record(a=1, b=-1, d=-1)
     changed, counts = findings.changes("default")
     assert changed == [
-        "001-a (10_demo): reproduced -> not reproduced; +1.00 nats",
-        "001-d (10_demo): new, holds",
-        "001-c: had the verdict holds, and has no evidence",
+        "001-a (10_demo): confirmed -> not confirmed; +1.00 nats",
+        "001-d (10_demo): new, confirmed",
+        "001-c: had the verdict confirmed, and has no evidence",
     ]
     assert counts.endswith("1 changed, 1 new, 1 gone")
     assert command_line.main(["check"]) == 1
-    assert "001-a (10_demo): reproduced -> not reproduced" in capsys.readouterr().out
+    assert "001-a (10_demo): confirmed -> not confirmed" in capsys.readouterr().out
 
 
 def test_stand_ins_and_what_a_profile_builds_on_are_not_compared(
@@ -172,10 +172,10 @@ def test_claims_with_source_rule_and_result(
         "  source      It gains, always.",
         "  we say      What 001-a says.",
         "  under       in winter",
-        "    reproduced  gain < 0",
-        "    not reproduced  otherwise",
+        "    confirmed  gain < 0",
+        "    not confirmed  otherwise",
         "  why         zero is no gain",
-        "  result      REPRODUCED: -1.00 nats",
+        "  result      CONFIRMED: -1.00 nats",
         "  from        10_demo, profile default",
     ]
     assert "  result      none committed: make 10_demo" in findings.in_words(["001-b"])

@@ -13,7 +13,9 @@ from compendium.claims.register import check as check
 from compendium.claims.register import faults_of_pointers as faults_of_pointers
 from compendium.claims.register import load as load
 from compendium.claims.register import read as read
-from compendium.claims.rule import NOT_TESTABLE as NOT_TESTABLE
+from compendium.claims.rule import CONFIRMED as CONFIRMED
+from compendium.claims.rule import NOT_CONFIRMED as NOT_CONFIRMED
+from compendium.claims.rule import OPEN as OPEN
 from compendium.claims.rule import VERDICTS as VERDICTS
 from compendium.claims.rule import Judgement as Judgement
 from compendium.claims.rule import read_rule as read_rule

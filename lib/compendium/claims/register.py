@@ -31,8 +31,9 @@ SCHEMA = paths.LIB.parent / "data" / "claims" / "schema.json"
 @dataclass(frozen=True)
 class Claim:
     """One claim of a source, or (kind `ours`) a question of our own. `sentences` point to the
-    source's words, `hypotheses` say under which it states them, `root` names the cause that rows
-    share, `notebook` passes the evidence, `examples` hold evidence that leads to each verdict.
+    source's words, `hypotheses` say under which it states them, `misprint` what it prints and what
+    it means, `root` names the cause that rows share, `notebook` passes the evidence, `examples`
+    hold evidence that leads to each verdict.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Claim:
     sentences: tuple[Pointer, ...] = ()
     hypotheses: str = ""
     root: str = ""
+    misprint: str = ""
 
 
 class Register(dict[str, Claim]):
@@ -149,9 +151,8 @@ def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim
         faults = _faults_of_examples(entry["id"], rule, examples)
     if rule is None or faults:
         return None, faults
-    texts = {
-        key: " ".join(entry.get(key, "").split()) for key in ("place", "statement", "hypotheses")
-    }
+    written = ("place", "statement", "hypotheses", "misprint")
+    texts = {key: " ".join(entry.get(key, "").split()) for key in written}
     sentences = tuple(Pointer(**one) for one in _listed(entry.get("sentence", [])))
     named = {key: entry[key] for key in ("id", "kind", "notebook")} | texts
     more = {"rule": rule, "examples": examples, "sentences": sentences, "root": root}

@@ -1,8 +1,9 @@
 """Rules: what evidence a claim needs, the condition that each verdict takes, and the sentence that
 says what was found.
 
-What no source states (`ours`) is found or not, and never counts for or against a source. An
-experiment is judged only at a scale that can tell (`adequate`), and never on stand-in data.
+One scale for every kind: *confirmed*, *not confirmed*, *open*. What no source states (`ours`) never
+counts for or against a source. An experiment is open at a scale that cannot tell (`adequate`), and
+on stand-in data.
 """
 
 from __future__ import annotations
@@ -15,14 +16,8 @@ from typing import Any
 
 from compendium.claims.condition import Condition, parse
 
-NOT_TESTABLE = "not testable at this scale"
+VERDICTS = CONFIRMED, NOT_CONFIRMED, OPEN = "confirmed", "not confirmed", "open"
 OTHERWISE = "otherwise"
-VERDICTS = {
-    "theorem": ("holds", "holds under its hypotheses", "fails"),
-    "numbers": ("agree", "agree in medians", "contradicted"),
-    "experiment": ("reproduced", "not reproduced", NOT_TESTABLE),
-    "ours": ("found", "not found", NOT_TESTABLE),
-}  # kind -> its verdicts, the best for the claim first
 _GATED = ("experiment", "ours")  # kinds that a scale can be too small for
 
 
@@ -60,12 +55,12 @@ class Rule:
     def outcomes(self) -> tuple[str, ...]:
         """Every verdict that the rule can give."""
         named = tuple(verdict for verdict, _ in self.verdicts)
-        return named + ((NOT_TESTABLE,) if self.adequate and NOT_TESTABLE not in named else ())
+        return named + ((OPEN,) if self.adequate and OPEN not in named else ())
 
     def judge(self, id: str, evidence: Mapping[str, Any], *, stand_in: bool = False) -> Judgement:
         """Verdict and finding from the evidence: a number, truth value or text for every name of
-        the rule, None where something could not be measured: an experiment that needs it is not
-        testable. The claim's id is for messages. ValueError when evidence is missing, misspelt, not
+        the rule, None where something could not be measured: an experiment that needs it is
+        open. The claim's id is for messages. ValueError when evidence is missing, misspelt, not
         a number, or NaN.
         """
         takes = listed(self.evidence)
@@ -86,18 +81,18 @@ class Rule:
 
     def _decide(self, id: str, values: Mapping[str, Any], stand_in: bool) -> tuple[str, str]:
         if stand_in and self.kind == "experiment":
-            return NOT_TESTABLE, "on stand-in data"
+            return OPEN, "on stand-in data"
         asked = [*self.adequate, *(condition for _, condition in self.verdicts)]
         needed = frozenset().union(*(condition.names for condition in asked if condition))
         if absent := sorted(name for name in needed if values[name] is None):
             if self.kind in _GATED:
-                return NOT_TESTABLE, f"not measured: {listed(absent)}"
+                return OPEN, f"not measured: {listed(absent)}"
             always = f"a claim of kind {self.kind} is always judged"
             raise ValueError(f"claim {id}: the evidence {listed(absent)} is None, and {always}")
         try:
             for condition in self.adequate:
                 if not condition(values):
-                    return NOT_TESTABLE, f"needs {condition.text}"
+                    return OPEN, f"needs {condition.text}"
             return next(v for v, asked in self.verdicts if asked is None or asked(values)), ""
         except ValueError as error:
             raise ValueError(f"claim {id}: {error}") from None

@@ -15,7 +15,7 @@ from collections.abc import Container
 import yaml
 
 from compendium import claims, findings, notebooks, paths
-from compendium.claims import NOT_TESTABLE, VERDICTS, Claim, Register
+from compendium.claims import NOT_CONFIRMED, OPEN, VERDICTS, Claim, Register
 from compendium.findings import Outcome
 from compendium.runs import NotebookRun, all_committed
 
@@ -85,10 +85,11 @@ def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence
         for verdict, condition in rule.verdicts
     ]
     needed = " and ".join(f"`{condition.text}`" for condition in rule.adequate)
-    gate = f"{NOT_TESTABLE} unless {needed}; " if needed else ""
+    gate = f"{OPEN} unless {needed}; " if needed else ""
     body = [
         ("Stated" if claim.kind != "ours" else "Asked", plain(claim.statement)),
         ("Under", plain(claim.hypotheses)),
+        ("Misprint", plain(claim.misprint)),
         ("Found", _found(finding)),
         ("Rule", gate + "; ".join(asked) + ". " + plain(rule.why)),
         ("Evidence", "; ".join(f"`{n}`: {plain(meaning)}" for n, meaning in rule.evidence.items())),
@@ -114,27 +115,24 @@ def plain(text: str) -> str:
 
 
 def table_of_counts(found: list[Outcome]) -> str:
-    """Verdicts by kind as a Markdown table; rows of the register that share a cause count once."""
-    counts = findings.count(found)
-    lines = ["| kind | verdicts | rows of the register |", "| --- | --- | --- |"]
+    """Verdicts by kind as a Markdown table."""
+    counts = findings.count(found).set_index(["kind", "verdict"])["claims"]
+    lines = [f"| | {' | '.join(VERDICTS)} |", "| --- | ---: | ---: | ---: |"]
     for kind, heading in findings.KINDS.items():
-        some = counts[(counts["kind"] == kind) & (counts["claims"] > 0)]
-        told = ", ".join(f"**{n}** {verdict}" for _, verdict, n in some.itertuples(index=False))
-        rows = sum(f.claim.kind == kind for f in found)
-        lines.append(f"| {heading} | {told or 'none'} | {rows} |")
+        lines.append(f"| {heading} | {' | '.join(str(counts[kind, v]) for v in VERDICTS)} |")
     return "\n".join(lines)
 
 
 def failing(found: list[Outcome], shared: Container[str]) -> dict[str, list[Outcome]]:
-    """Claims of the sources that do not hold as they stand, by the heading of their kind, without
-    those whose cause is among the `shared` ones.
+    """Claims of the sources that are not confirmed, by the heading of their kind, without those
+    whose cause is among the `shared` ones.
     """
     rows = {
         heading: [
             f
             for f in found
             if f.claim.kind == kind != "ours"
-            and f.verdict not in (VERDICTS[kind][0], NOT_TESTABLE)
+            and f.verdict == NOT_CONFIRMED
             and f.claim.root not in shared
         ]
         for kind, heading in findings.KINDS.items()
@@ -160,7 +158,10 @@ def _index(
         f"Shown: {len(found)} claims from the committed results of profile {profiles}. {_RULES}"
     )
     parts += [table_of_counts(found), legend, "## Causes that several rows share"]
-    parts += ["\n".join(causes) or "None.", "## What does not hold as it stands"]
+    misprints = [f for f in found if f.claim.misprint]
+    slips = [f"- {_linked(f)}: {plain(f.claim.misprint)}" for f in misprints]
+    parts += ["\n".join(causes) or "None.", "## Misprints"]
+    parts += ["\n".join(slips) or "None.", "## What is not confirmed"]
     parts += ["Claims of the sources, apart from those above."]
     for heading, rows in failing(found, shared).items():
         told = (
@@ -271,15 +272,15 @@ def _found(finding: Outcome | None) -> str:
         return PENDING
     note = f" ({plain(finding.judgement.note)})" if finding.judgement.note else ""
     aside = f", {finding.aside}" if finding.aside else ""
-    where = f"profile {finding.profile}{aside}"
+    where = f"run: {finding.claim.notebook}, profile {finding.profile}{aside}"
     return f"**{finding.verdict}**{note}: {plain(finding.judgement.says)} ({where})"
 
 
 _STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside
-the claim decides ([`claims/`](../../data/claims)). A theorem holds or fails, printed numbers agree or
-not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
-count once. What no source states is ours, and counts for or against nobody. The
-authors [have their say](../authors.md)."""
+the claim decides ([`claims/`](../../data/claims)). A claim is *confirmed*, *not confirmed*, or *open*
+where the data at hand or their scale cannot tell. A misprint is noted beside the verdict on what was
+meant. What no source states is ours, and counts for or against nobody. The authors
+[have their say](../authors.md)."""
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
     "`make readme`; nothing on these pages is typed."

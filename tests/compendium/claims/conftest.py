@@ -12,13 +12,13 @@ notebook: 24_robustness
 rule:
   evidence: {gain: mean extra loss, low: lower end, high: upper end, scale: of the model}
   adequate: scale > 2
-  verdicts: {reproduced: high < 0, not reproduced: otherwise}
+  verdicts: {confirmed: high < 0, not confirmed: otherwise}
   why: zero is no effect
   says: "{gain:+.2f} nats [{low:+.2f}, {high:+.2f}]"
 examples:
-  reproduced: {gain: -0.2, low: -0.3, high: -0.1, scale: 3}
-  not reproduced: {gain: 0.0, low: -0.1, high: 0.1, scale: 3}
-  not testable at this scale: {gain: -0.2, low: -0.3, high: -0.1, scale: 1}
+  confirmed: {gain: -0.2, low: -0.3, high: -0.1, scale: 3}
+  not confirmed: {gain: 0.0, low: -0.1, high: 0.1, scale: 3}
+  open: {gain: -0.2, low: -0.3, high: -0.1, scale: 1}
 """
 
 

@@ -4,8 +4,9 @@ import pytest
 import yaml
 
 from compendium import claims
-from compendium.claims import VERDICTS
 from compendium.claims.register import SCHEMA
+from compendium.claims.rule import VERDICTS
+from compendium.findings import KINDS
 
 
 def test_a_sound_claim_is_read_whole(entry, write):
@@ -14,7 +15,7 @@ def test_a_sound_claim_is_read_whole(entry, write):
     claim = register["003-figure-1"]
     found = (claim.paper, claim.kind, claim.root, claim.notebook)
     assert found == ("003", "experiment", "fold", "24_robustness")
-    assert claim.rule.outcomes == ("reproduced", "not reproduced", "not testable at this scale")
+    assert claim.rule.outcomes == ("confirmed", "not confirmed", "open")
     assert register.titles == {"003": "A paper"}
 
 
@@ -34,18 +35,18 @@ def test_a_sound_claim_is_read_whole(entry, write):
         ("sentence: ", "claim.sentence cannot be validated"),
         ("sentence: {paper: '003', start: '4', length: 8, digest: '0'}", "claim.sentence cannot"),
         ("rule: ", "claim.rule must be object"),
-        ("rule: {verdicts: [reproduced]}", "claim.rule.verdicts must be object"),
+        ("rule: {verdicts: [confirmed]}", "claim.rule.verdicts must be object"),
         ("rule: {verdicts: {holds: otherwise}}", "claim.rule.verdicts must not contain {'holds'}"),
         ("rule: {why: ''}", "claim.rule.why must be longer"),
         ("rule: {reason: x}", "claim.rule must not contain {'reason'}"),
         ("rule: {evidence: {not a name: x}}", "rule.evidence must not contain {'not a name'}"),
         ("rule: {evidence: {3: x}}", "rule.evidence must not contain {'3'}"),
-        ("examples: {reproduced: {gain: 0}}", "no example leads to its verdict 'not reproduced'"),
-        ("examples: {reproduced: {gain: 0}}", "'reproduced': the evidence low, high, scale is"),
+        ("examples: {confirmed: {gain: 0}}", "no example leads to its verdict 'not confirmed'"),
+        ("examples: {confirmed: {gain: 0}}", "'confirmed': the evidence low, high, scale is"),
         ("examples: [1]", "claim.examples must be object"),
-        ("examples: {reproduced: 3}", "claim.examples.reproduced cannot be validated"),
+        ("examples: {confirmed: 3}", "claim.examples.confirmed cannot be validated"),
         ("examples: {holds: {gain: 0}}", "claim.examples must not contain {'holds'}"),
-        ("examples: {reproduced: {gain: 0, low: -1, high: 1, scale: 3}}", "of 'reproduced' leads"),
+        ("examples: {confirmed: {gain: 0, low: -1, high: 1, scale: 3}}", "of 'confirmed' leads"),
     ],
 )
 def test_every_fault_of_a_claim_is_one_sentence(entry, write, change, message):
@@ -148,11 +149,12 @@ def test_what_is_known_only_at_run_time_is_reported(check, cell, said):
 # ---- the register of this clone
 
 
-def test_the_schema_is_one_and_has_the_verdicts_of_the_rules():
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    assert schema["$defs"]["claim"]["properties"]["kind"]["enum"] == list(VERDICTS)
-    for kind, verdicts in VERDICTS.items():
-        assert tuple(schema["$defs"][kind]["properties"]) == verdicts
+def test_the_schema_has_the_kinds_and_the_scale_of_the_rules():
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]
+    claim, rule = schema["claim"]["properties"], schema["rule"]["properties"]
+    assert claim["kind"]["enum"] == list(KINDS)
+    assert tuple(claim["examples"]["properties"]) == VERDICTS
+    assert tuple(rule["verdicts"]["properties"]) == VERDICTS
 
 
 def test_the_register_is_sound(repository):

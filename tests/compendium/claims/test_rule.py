@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import yaml
 
-from compendium.claims import NOT_TESTABLE, read_rule
+from compendium.claims import OPEN, read_rule
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ SOUND = {"gain": -0.2, "low": -0.3, "high": -0.1, "scale": 3}
 @pytest.mark.parametrize(
     ("change", "verdict", "note"),
     [
-        ({}, "reproduced", ""),
-        ({"high": 0.0}, "not reproduced", ""),
-        ({"high": None}, NOT_TESTABLE, "not measured: high"),
-        ({"scale": 2}, NOT_TESTABLE, "needs scale > 2"),
-        ({"gain": 0.2}, NOT_TESTABLE, "needs gain < 0"),
-        ({"gain": -9.0}, NOT_TESTABLE, "needs gain > -5"),
+        ({}, "confirmed", ""),
+        ({"high": 0.0}, "not confirmed", ""),
+        ({"high": None}, OPEN, "not measured: high"),
+        ({"scale": 2}, OPEN, "needs scale > 2"),
+        ({"gain": 0.2}, OPEN, "needs gain < 0"),
+        ({"gain": -9.0}, OPEN, "needs gain > -5"),
     ],
 )
 def test_evidence_decides_where_each_of_several_conditions_holds(entry, change, verdict, note):
@@ -39,10 +39,10 @@ def test_evidence_decides_where_each_of_several_conditions_holds(entry, change, 
 
 
 def test_a_theorem_is_judged_on_stand_in_data_too(entry):
-    entry["rule"] |= {"verdicts": {"holds": "high < 0", "fails": "otherwise"}}
+    entry["rule"] |= {"verdicts": {"confirmed": "high < 0", "not confirmed": "otherwise"}}
     del entry["rule"]["adequate"]
     rule, _ = read_rule("theorem", entry["rule"])
-    assert rule.judge("x", SOUND, stand_in=True).verdict == "holds"
+    assert rule.judge("x", SOUND, stand_in=True).verdict == "confirmed"
     with pytest.raises(ValueError, match="high is None, and a claim of kind theorem"):
         rule.judge("x", SOUND | {"high": None})
 
@@ -77,10 +77,10 @@ def test_evidence_that_does_not_fit_is_one_sentence(rule, change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("verdicts: {reproduced: high < 0}", "last verdict, and no other, must be `otherwise`"),
-        ("verdicts: {not reproduced: otherwise, reproduced: high < 0}", "its last verdict, and no"),
-        ("verdicts: {reproduced: hihg < 0, not reproduced: otherwise}", "names hihg, which is not"),
-        ("verdicts: {reproduced: high <, not reproduced: otherwise}", "does not parse"),
+        ("verdicts: {confirmed: high < 0}", "last verdict, and no other, must be `otherwise`"),
+        ("verdicts: {not confirmed: otherwise, confirmed: high < 0}", "its last verdict, and no"),
+        ("verdicts: {confirmed: hihg < 0, not confirmed: otherwise}", "names hihg, which is not"),
+        ("verdicts: {confirmed: high <, not confirmed: otherwise}", "does not parse"),
         ("adequate: size > 2", "names size, which is not among its evidence"),
         ("adequate: [scale > 2, [size > 2]]", "names size, which is not among its evidence"),
         ("says: '{gian}'", "its `says` names 'gian', which is not among its evidence"),

@@ -34,10 +34,12 @@ def shown(compendium, register, claim, record):
 
 def test_the_first_view_says_causes_once_and_what_does_not_hold(shown):
     front = gallery.pages()["docs/papers/README.md"]
-    assert "| Theorems and formulas | **2** fails | 3 |" in front
-    assert "| Our own questions | **1** found | 1 |" in front
-    assert "- **It folds.** 2 rows: [001, Section a](001.md#001-a) **fails**, [001," in front
-    below = front.partition("## What does not hold")[2].partition("## Pages")[0]
+    assert "| Theorems and formulas | 0 | 3 | 0 |" in front
+    assert "| Our own questions | 1 | 0 | 0 |" in front
+    assert (
+        "- **It folds.** 2 rows: [001, Section a](001.md#001-a) **not confirmed**, [001," in front
+    )
+    below = front.partition("## What is not confirmed")[2].partition("## Pages")[0]
     assert re.findall(r"001\.md#001-\w+", below) == ["001.md#001-c"]
     assert 'href="001.md#10_demo"><img src="../../figures/default/10_demo-hull.png"' in front
 
@@ -49,12 +51,15 @@ def test_a_page_shows_figures_and_claims_that_unfold(shown):
     assert summary.endswith("</summary>")
     assert len(summary) < 320
     for words, place in (
-        ("<summary><b>fails</b> · Section c: For all a &lt; b | c the *map* folds;", summary),
+        (
+            "<summary><b>not confirmed</b> · Section c: For all a &lt; b | c the *map* folds;",
+            summary,
+        ),
         ("## [Fold\\_the map](../../notebooks/10_demo.ipynb)", page),
         ("![A triangle with (a) point.](../../figures/default/10_demo-hull.png)", page),
         ("- *Stated.* For all a &lt; b \\| c the \\*map\\* folds;", "\n".join(told)),
-        ("- *Found.* **fails**: +1.00 nats (profile default)", told),
-        ("- *Rule.* holds when `gain < 0`; else fails. zero is no gain", told),
+        ("- *Found.* **not confirmed**: +1.00 nats (run: 10_demo, profile default)", told),
+        ("- *Rule.* confirmed when `gain < 0`; else not confirmed. zero is no gain", told),
         ("<b>no result committed</b>", entries["d"]),
     ):
         assert words in place
@@ -71,7 +76,7 @@ def test_a_page_says_where_each_figure_of_the_paper_is_made(shown, compendium):
     page = gallery.pages()["docs/papers/001.md"]
     assert "2 rows: 1 made, 1 not made yet." in page
     assert '| Section c | [a hull](#10_demo) | <a href="#10_demo"><img ' in page
-    assert "| made | [fails](#001-c) |" in page
+    assert "| made | [not confirmed](#001-c) |" in page
     assert "| Table 4 | x |  | not made yet: w |  |" in page
 
 
@@ -106,7 +111,7 @@ def test_what_the_records_do_not_show_is_stale_and_written_anew(shown, compendiu
     assert readme.stale() == ["docs/papers/009.md", "results/default/verdicts.csv"]
     readme.write()
     assert not old.exists()
-    assert "001-c,fails,+1.00 nats" in verdicts.read_text()
+    assert "001-c,not confirmed,+1.00 nats" in verdicts.read_text()
 
 
 def test_results_stand_below_the_cells_that_make_them(shown, write_notebook):
@@ -126,7 +131,7 @@ def test_results_stand_below_the_cells_that_make_them(shown, write_notebook):
     assert texts["table-t"].startswith(f"*A table* (the first 12 of 14 rows, {link})\n\n| x | y |")
     assert "| 11 | 11 |" in texts["table-t"]
     assert "| 12 | 12 |" not in texts["table-t"]
-    assert "**fails**" in texts["claim-001-b"]
+    assert "**not confirmed**" in texts["claim-001-b"]
     told = "Profile `default`, on cpu. Data: none. Parameters: `n` = 3."
     assert told in texts["provenance"]
 

@@ -41,7 +41,7 @@ def recorded(compendium, write_notebook):
 def test_a_template_is_filled_from_the_committed_results(recorded, plant, call, content):
     plant({"results/bench/targets.csv": "target,minutes\nall,19.7\n"})
     assert readme.render(f"n = {{{{ {call} }}}}.\n", "../") == f"n = {content}.\n"
-    assert "| Experiments | none | 0 |" in readme.render('{{ verdicts("all") }}')
+    assert "| Experiments | 0 | 0 | 0 |" in readme.render('{{ verdicts("all") }}')
 
 
 @pytest.mark.parametrize(
