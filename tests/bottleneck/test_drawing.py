@@ -1,4 +1,4 @@
-"""Polygons of rankings in the plane, and planes of space that a painter can trust."""
+"""Polygons of rankings in the plane, and what is seen of a ball of logits."""
 
 import itertools
 from fractions import Fraction
@@ -23,14 +23,11 @@ from papers.bottleneck.drawing.planar import (
     square,
 )
 from papers.bottleneck.drawing.spatial import (
-    Piece,
     Plane,
-    braid_normals,
-    cut_pieces,
-    disc,
     feature_plane,
-    paint_order,
+    look_at_ball,
     ranking_basis,
+    view,
 )
 from softgeom.layer import SoftmaxLayer
 
@@ -112,7 +109,7 @@ def test_a_bias_adds_as_many_regions_as_are_bounded(C):
         (lambda: ranking_cells([(0, 0), (0, 1), (1, 0)], INSIDE), "counter-clockwise"),
         (lambda: argmax_cells([(0, 0), (1, 1), (2, 2)], INSIDE), "polygon with area"),
         (lambda: square(0), "positive half width"),
-        (lambda: disc(Plane(np.array([1.0, 2.0, -2.0]), 1.5), 0.5), "misses the ball"),
+        (lambda: look_at_ball(-CUT.normal, np.eye(3)[:, :2], 1.0, CUT), "only the lower side"),
         (lambda: feature_plane(ranking_basis(4), np.array([[1, 3], [2, 3], [0, 3], [5, 3]])),
          "rank two besides the all-ones vector"),
     ],
@@ -122,20 +119,14 @@ def test_bad_input_gets_one_sentence(call, message):
         call()
 
 
-def size(corners: np.ndarray) -> float:
-    """Area of a convex polygon of space."""
-    fan = np.cross(corners[1:-1] - corners[0], corners[2:] - corners[0])
-    return float(np.linalg.norm(fan, axis=1).sum() / 2)
-
-
 @pytest.mark.parametrize("C", [2, 3, 4, 7])
 def test_basis_forgets_only_the_ones_vector_and_normals_tell_scores(C):
     B = ranking_basis(C)
     np.testing.assert_allclose(B @ B.T, np.eye(C - 1), atol=1e-14)
     np.testing.assert_allclose(B.T @ B, np.eye(C) - 1 / C, atol=1e-14)
     y = np.random.default_rng(0).normal(size=C)
-    for (i, j), normal in braid_normals(B).items() if C == 4 else ():
-        assert normal @ (B @ y) == pytest.approx(y[i] - y[j])
+    for i, j in itertools.combinations(range(C), 2):
+        assert (B[:, i] - B[:, j]) @ (B @ y) == pytest.approx(y[i] - y[j])
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -155,47 +146,48 @@ def test_feature_plane_holds_the_logits_of_its_chart(bias):
     assert [rank_classes(y) for y in logits] == [rank_classes(p @ B) for p in points]
 
 
-def test_disc_lies_in_its_plane():
-    plane = Plane(np.array([1.0, 2.0, -2.0]), 1.5)
-    corners = disc(plane, 2.0)
-    np.testing.assert_allclose(plane.heights(corners), 0, atol=1e-12)
-    np.testing.assert_allclose(np.linalg.norm(corners, axis=1), 2.0)
+CUT = Plane(np.array([0.2, 0.5, 0.6]), 0.15)
 
 
-@pytest.fixture
-def braid() -> list[Plane]:
-    return [Plane(normal) for normal in braid_normals(ranking_basis(4)).values()]
+@pytest.mark.parametrize("plane", [None, CUT])
+def test_the_eye_sees_the_first_point_of_the_solid_on_each_ray(plane):
+    """Against points of the solid tried along each ray, from the far side to the eye."""
+    eye, screen = view(CUT, tilt=0.7)
+    np.testing.assert_allclose(np.column_stack([eye, screen]).T @ [*eye], [1, 0, 0], atol=1e-12)
+    seen, on_cut = look_at_ball(eye, screen, 1.0, plane, pixels=31)
+    ticks = np.linspace(-1, 1, 4001)
+    window = np.stack(np.meshgrid(np.linspace(-1, 1, 31), np.linspace(-1, 1, 31)), -1) @ screen.T
+    for start, point, flat in zip(
+        window.reshape(-1, 3), seen.reshape(-1, 3), on_cut.ravel(), strict=True
+    ):
+        ray = start + ticks[:, None] * eye
+        inside = (ray**2).sum(1) <= 1
+        if plane is not None:
+            inside &= plane.heights(ray) <= 0
+        if not inside.any():  # nothing, or a corner between two ticks
+            assert np.isnan(point).all() or np.linalg.norm(point) == pytest.approx(1, abs=1e-6)
+            continue
+        assert (point - start) @ eye == pytest.approx(ticks[inside].max(), abs=6e-4)
+        where = plane.heights(point) if flat else np.linalg.norm(point) - 1
+        assert where == pytest.approx(0, abs=1e-12)
+    assert on_cut.any() == (plane is not None)
 
 
-def test_pieces_of_the_braid_arrangement(braid):
-    """y_i = y_j carries the rankings of three items, two of them glued: 6 times 6 sectors."""
-    discs = [Piece(disc(plane, 1.0), k) for k, plane in enumerate(braid)]
-    pieces = cut_pieces(discs, braid)
-    assert len(pieces) == 6 * 6
-    assert sum(size(p.corners) for p in pieces) == pytest.approx(6 * size(discs[0].corners))
-    for piece, plane in itertools.product(pieces, braid):
-        heights = plane.heights(piece.corners)
-        assert heights.max() <= 1e-9 or heights.min() >= -1e-9
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_cut_ball_shows_the_rankings_of_the_layer(bias):
+    W = np.array(INSIDE, dtype=float)
+    b = np.array([1.0, -1.0, 0.0, 3.0]) if bias else None
+    B = ranking_basis(4)
+    plane, _, _ = feature_plane(B, W, b)
+    seen, on_cut = look_at_ball(*view(plane, tilt=0.7), 18.0, plane, pixels=400)
+    shown = {rank_classes(p @ B) for p in seen[on_cut]}
+    assert shown == set(feasible_rankings(W, b))
 
 
-@pytest.mark.parametrize("eye", [(1.0, 0.3, 0.5), (-0.2, 1.0, -0.7)])
-def test_nothing_is_painted_over_what_lies_before_it(braid, eye):
-    """Rays towards the eye meet the pieces in the order in which they were painted."""
-    planes = [*braid, Plane(np.array([0.2, 0.5, 0.6]), 0.2)]
-    pieces = [Piece(disc(plane, 1.0), plane) for plane in planes]
-    towards = np.array(eye) / np.linalg.norm(eye)
-    ordered = paint_order(cut_pieces(pieces, planes), planes, towards)
-    sideways = np.linalg.svd(towards[None])[2][1:]
-    crossed = 0
-    for start in np.random.default_rng(0).uniform(-0.6, 0.6, (100, 2)) @ sideways:
-        depths = []
-        for piece in ordered:
-            slope = piece.label.normal @ towards
-            depth = (piece.label.offset - piece.label.normal @ start) / slope
-            edges = np.roll(piece.corners, -1, axis=0) - piece.corners
-            turns = np.cross(edges, start + depth * towards - piece.corners) @ piece.label.normal
-            if turns.min() > 1e-9 or turns.max() < -1e-9:
-                depths.append(depth)
-        assert depths == sorted(depths)
-        crossed += len(depths)
-    assert crossed > 200
+def test_a_whole_ball_shows_every_ranking_once_it_is_turned():
+    B = ranking_basis(4)
+    (eye, screen), shown = view(CUT), set()
+    for side in (1, -1):
+        seen, _ = look_at_ball(side * eye, screen, 1.0, pixels=150)
+        shown |= {rank_classes(p @ B) for p in seen[~np.isnan(seen[..., 0])]}
+    assert len(shown) == 24
