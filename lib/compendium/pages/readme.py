@@ -6,7 +6,7 @@ A template (Jinja2) calls these functions::
 
     {{ value("12_first_scan/ppocr_unargmaxable", ",.0f") }}    an address of runs.recorded, a format
     {{ table("10_braid_counts/model_sizes", "a, b") }}         a notebook's or bench/NAME, its columns
-    {{ figure("11_region_geometry/slices") }}                  with its alternative text
+    {{ figure("11_region_geometry/figure_3_slices") }}                  with its alternative text
     {{ verdicts("003") }}                                      by kind, of a paper or "all"
     {{ links() }}                                              to the site, at pyproject.toml's address
 """
