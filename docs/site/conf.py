@@ -28,6 +28,7 @@ include_patterns += ["notebooks/[0-9]*.ipynb", "notebooks/lessons/*.md", f"{SITE
 _SOURCES = {pattern.partition("/")[0] for pattern in include_patterns}
 exclude_patterns = [path.name for path in ROOT.iterdir() if path.name not in _SOURCES]
 exclude_patterns += ["docs/templates", "data/[!R]*", f"{SITE}/contents.md"]
+exclude_patterns += ["scanner/docs/pypi.md"]  # the page of the package index
 html_theme = "sphinx_book_theme"
 html_title = project
 html_favicon = "_static/favicon.svg"

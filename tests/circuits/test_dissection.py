@@ -23,6 +23,8 @@ def test_the_identities_hold_in_both_precisions(model):
     single = dissect(model, dtype=torch.float32)
     assert single.W_E.dtype == torch.float32
     assert single.name == type(model).__name__
+    assert repr(single).startswith(f"Anatomy('{single.name}': ")
+    assert len(repr(single)) < 100
 
 
 def test_learned_positions_and_a_bias_of_attention_are_writers_too(anatomy):

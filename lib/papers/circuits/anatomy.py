@@ -93,6 +93,12 @@ class Anatomy:
     n_ctx: int
     W_pos: Tensor | None = None  # (T, D), added to the embedding
 
+    def __repr__(self) -> str:
+        tokens, width = self.W_E.shape
+        heads = self.blocks[0].W_Q.shape[0] if self.blocks else 0
+        shape = f"{tokens:,} tokens, {width} features, {len(self.blocks)} blocks of {heads} heads"
+        return f"Anatomy({self.name!r}: {shape})"
+
     @property
     def sizes(self) -> dict[str, int]:
         """Letters of the shapes above, and L, the number of blocks."""
