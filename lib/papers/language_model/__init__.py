@@ -16,7 +16,6 @@ with naming_the_extra():
     from papers.language_model.internals import Internals, LayerInternals
     from papers.language_model.llama import Llama, LlamaConfig
     from papers.language_model.losses import table_losses, window_losses
-    from papers.language_model.saved import load_model, save_model
     from papers.language_model.tokens import BytePairTokenizer, Tokens, train_tokenizer, windows
     from papers.language_model.training import (
         DivergedError,
@@ -45,11 +44,9 @@ __all__ = [
     "explain_block",
     "generate",
     "learning_rate",
-    "load_model",
     "mix_heads",
     "resolve_device",
     "rotate",
-    "save_model",
     "table_losses",
     "train",
     "train_tokenizer",
