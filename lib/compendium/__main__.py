@@ -89,6 +89,16 @@ def site(options: argparse.Namespace) -> None:
     print(f"the site: {site.build().relative_to(paths.root())}")
 
 
+@_command({"seeds": {"nargs": "*", "type": int, "help": "such as 1 2 3; all by default"}})
+def sweep(options: argparse.Namespace) -> None:
+    """train the runs of the barrier sweep that have no row in results/full/barrier_sweep yet"""
+    from compendium.models import barrier_run, barrier_sweep
+
+    runs = barrier_sweep.schedule(options.seeds or barrier_sweep.SEEDS)
+    written = barrier_sweep.work(runs, barrier_run.Setting(), barrier_sweep.folder())
+    print(f"{written} runs written; there are {len(runs)}")
+
+
 @_command({"chosen": {"nargs": "*", "help": "papers (003), notebooks or ids; all by default"}})
 def claims(options: argparse.Namespace) -> None:
     """print claims: the source's sentence beside ours, the rule, the verdict"""
