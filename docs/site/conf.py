@@ -1,15 +1,15 @@
 """Sphinx settings of the site. Its sources are the repository's own pages, where they stand:
-README.md, docs/, and the notebooks with the results that are committed. Nothing is executed here.
+README.md and docs/. Nothing is executed here.
 """
 
-import json
 import re
 import shutil
 from importlib.metadata import version as _version
 from pathlib import Path
 
 from compendium import paths
-from compendium.pages import site
+from compendium.pages import notebook_pages
+from compendium.runs import committed
 
 HERE = Path(__file__).parent
 ROOT = paths.root()
@@ -23,7 +23,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = ["README.md", "docs/**.md", "scanner/docs/**.md", "data/README.md"]
 include_patterns += [".github/CONTRIBUTING.md"]
-include_patterns += ["notebooks/[0-9]*.ipynb", "notebooks/lessons/*.md", f"{SITE}/api.md"]
+include_patterns += ["notebooks/lessons/*.md", f"{SITE}/api.md"]
 # Folders that Sphinx need not walk through
 _SOURCES = {pattern.partition("/")[0] for pattern in include_patterns}
 exclude_patterns = [path.name for path in ROOT.iterdir() if path.name not in _SOURCES]
@@ -52,11 +52,12 @@ _THUMBNAIL = re.compile(r'<a href="([^"]+)"><img src="([^"]+)" width="(\d+%?)" a
 
 
 def _read(app, name, source):
-    """The front page gets the table of contents, a notebook its committed results."""
+    """The front page gets the table of contents, a notebook's page its code."""
+    folder, _, page = name.rpartition("/")
     if name == root_doc:
         source[0] += (HERE / "contents.md").read_text(encoding="utf-8")
-    elif (app.srcdir / f"{name}.ipynb").is_file():
-        source[0] = json.dumps(site.page(name.rpartition("/")[2]))
+    elif folder == notebook_pages.FOLDER and page != "README":
+        source[0] = notebook_pages.page(committed(page), code=True)
     else:
         source[0] = _THUMBNAIL.sub(r"[![\4](\2){width=\3}](\1)", source[0])
 

@@ -18,7 +18,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import claims, packages, paths, profiles, tolerance
+from compendium import claims, markdown, packages, paths, profiles, tolerance
 from compendium.claims import Judgement
 from compendium.notebooks import parameter_defaults
 from compendium.parameters import read
@@ -57,7 +57,9 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
         raise ValueError(f"{name}: the parameters {lost} are not defined; run their cell first")
     parameters = {key: variables[key] for key in names if key != "profile"}
     profile = _profile_of(name, str(variables["profile"]), parameters)
-    return Run(name, profile, parameters, tuple(sources))
+    run = Run(name, profile, parameters, tuple(sources))
+    _show(run.opening)
+    return run
 
 
 def _profile_of(name: str, profile: str, parameters: dict[str, Any]) -> str:
@@ -95,10 +97,20 @@ class Run:
         self._figures: dict[str, dict[str, str]] = {}
         self._values: dict[str, dict[str, Any]] = {}
         self._claims: dict[str, Judgement] = {}
+        self._conclusion = ""
         self._started = time.time()
 
+    @property
+    def opening(self) -> str:
+        """Profile, data and folder of the run in one line."""
+        data = "; ".join(dict.fromkeys(map(str, self.sources))) or "none"
+        where = self.results.relative_to(paths.root()).as_posix()
+        return f"Profile **{self.profile}**. Data: {markdown.plain(data)}. Results: `{where}`."
+
     def table(self, name: str, frame: pd.DataFrame, caption: str = "") -> pd.DataFrame:
-        """Write a table as CSV, its index if it is named, and return it for the cell to show."""
+        """Write a table as CSV, its index if it is named, show its caption and first rows, and
+        return it; as the last word of this cell it is not shown twice.
+        """
         if not isinstance(frame, pd.DataFrame):
             kind = type(frame).__name__
             raise TypeError(f"table {name!r} must be a pandas DataFrame, not {kind}")
@@ -107,7 +119,8 @@ class Run:
         text = frame.to_csv(index=named, float_format=_FLOAT_FORMAT, lineterminator="\n")
         tolerance.write(self.results / f"{name}.csv", text, self.noise)
         self._tables[name] = caption
-        return frame
+        _show(markdown.captioned(frame, caption or name))
+        return _Shown(frame)
 
     def figure(
         self,
@@ -136,6 +149,7 @@ class Run:
         self._figures[name] = {"caption": caption, "alt": alt}
         if headline := " ".join(fig.get_suptitle().split()):
             self._figures[name]["headline"] = headline
+        _show_figure(fig, caption)
 
     def value(
         self, name: str, value: Any, *, about: str = "", low: Any = None, high: Any = None
@@ -150,20 +164,21 @@ class Run:
         name of its rule, None where something could not be measured; record and show what came out.
         ValueError when the register has no such claim, or evidence is missing, misspelt or NaN.
         """
-        judgement = claims.load()[id].rule.judge(id, evidence, stand_in=self.stand_in)
-        self._claims[id] = judgement
-        _show(judgement.markdown)
+        stated = claims.load()[id]
+        self._claims[id] = stated.rule.judge(id, evidence, stand_in=self.stand_in)
+        _show(markdown.claim(stated, self._claims[id]))
 
     def verdict(self, id: str) -> str:
         """The verdict on a claim that was judged before, for the prose that closes a notebook."""
         return self._claims[id].verdict
 
     def conclude(self, seen: str) -> None:
-        """Write the record, and show what was seen: Markdown, its numbers and verdicts filled in by
-        the caller, so that it is true of this run, whatever data it read.
+        """Record and show what was seen: Markdown, its numbers and verdicts filled in by the
+        caller, so that it is true of this run, whatever data it read. It closes the record.
         """
+        self._conclusion = seen.strip()
         self.save()
-        _show(f"## What we see\n\n{seen.strip()}")
+        _show(f"## What we see\n\n{self._conclusion}")
 
     def save(self) -> None:
         """Write `record.json` and the note on this execution; on a stand-in, say so."""
@@ -182,6 +197,8 @@ class Run:
             "tables": self._tables,
             "figures": self._figures,
         }
+        if self._conclusion:
+            record["conclusion"] = self._conclusion
         tolerance.write(self.results / "record.json", _json(record), self.noise)
         execution = {
             "results": self.results.relative_to(paths.root()).as_posix(),
@@ -201,13 +218,51 @@ class Run:
             _show(said)
 
 
-def _show(markdown: str) -> None:
-    """Show Markdown as an output of the running cell; nothing outside a notebook."""
+class _Shown(pd.DataFrame):
+    """A table that has shown itself: the cell that made it does not show it again."""
+
+    _cell: int | None = -1  # no cell, as after a journey through another process
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        super().__init__(frame)
+        object.__setattr__(self, "_cell", _cell())
+
+    @property
+    def _constructor(self) -> Callable[..., pd.DataFrame]:
+        return pd.DataFrame  # what is computed from it is a table like any other
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        if self._cell != _cell():
+            display(pd.DataFrame(self))
+
+
+def _cell() -> int | None:
+    """Number of the running cell; None outside a notebook."""
     from IPython.core.getipython import get_ipython
+
+    shell = get_ipython()
+    return None if shell is None else shell.execution_count
+
+
+def _show_figure(fig: Figure, caption: str) -> None:
+    """Show a figure and its caption below it; nothing outside a notebook."""
+    if _cell() is not None:
+        import matplotlib.pyplot as plt
+        from IPython.display import display
+
+        display(fig)
+        plt.close(fig)  # else the cell shows it again at its end
+        _show(f"*{markdown.plain(caption)}*")
+
+
+def _show(text: str) -> None:
+    """Show Markdown as an output of the running cell; nothing outside a notebook."""
     from IPython.display import Markdown, display
 
-    if get_ipython() is not None:
-        display(Markdown(markdown))
+    if _cell() is not None:
+        display(Markdown(text))
 
 
 def find_results(name: str, profile: str) -> Path:

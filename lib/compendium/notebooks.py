@@ -15,6 +15,12 @@ def cells(notebook: Path, kind: str = "code") -> dict[int, str]:
     return {n: "".join(cell["source"]) for n, cell in found if cell["cell_type"] == kind}
 
 
+def in_order(notebook: Path) -> list[tuple[str, str]]:
+    """Kind (`code`, `markdown`) and text of each cell."""
+    found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [(cell["cell_type"], "".join(cell["source"])) for cell in found]
+
+
 def parameter_defaults(notebook: Path) -> dict[str, Any]:
     """Names and default values in the cell tagged `parameters`, read as literals."""
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:

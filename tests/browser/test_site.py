@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 
-import nbformat
 import pytest
 
 from compendium.pages import site
@@ -17,21 +16,12 @@ NOTEBOOK = "20_scalar_margins"
 
 @pytest.fixture(scope="module")
 def front(repository, tmp_path_factory):
-    """The front page of a site of all docs, the results of one notebook, and titles of others."""
+    """The front page of the site, built beside the repository."""
     root = tmp_path_factory.mktemp("compendium")
-    copied = ("Makefile", "docs", "notebooks/lessons")
-    shown = (f"notebooks/{NOTEBOOK}.ipynb", f"results/default/{NOTEBOOK}")
-    linked = ("README.md", ".github", "pyproject.toml", "lib", "scanner", "data", "figures")
-    for name in copied:
-        copy = shutil.copytree if (repository / name).is_dir() else shutil.copy
-        copy(repository / name, root / name)
-    for name in (*linked, *shown):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).symlink_to(repository / name)
-    for path in repository.glob("notebooks/[0-9]*.ipynb"):
-        if path.stem != NOTEBOOK:
-            stub = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Elsewhere")])
-            nbformat.write(stub, root / "notebooks" / path.name)
+    for path in repository.iterdir():
+        if path.name not in ("build", "docs", "executed"):
+            (root / path.name).symlink_to(path)
+    shutil.copytree(repository / "docs", root / "docs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOFTGEOM_ROOT", str(root))
         return site.build()
@@ -54,12 +44,12 @@ def test_every_page_is_reached_from_the_front_page(front, repository):
     reached = {page.relative_to(front.parent).as_posix() for page in seen}
     alone = {"story.html", "scan.html", "explorers/fold.html", "lessons/4_leaders.html"}
     docs = {f"docs/{path.stem}.html" for path in repository.glob("docs/*.md")}
-    assert reached >= {f"notebooks/{NOTEBOOK}.html", *alone, *docs}
+    assert reached >= {f"docs/notebooks/{NOTEBOOK}.html", *alone, *docs}
 
 
 def test_a_notebook_shows_its_results_and_the_search_finds_it(front, open_tab):
-    page = (front.parent / "notebooks" / f"{NOTEBOOK}.html").read_text(encoding="utf-8")
-    for part in (f"{NOTEBOOK}-mass.png", 'id="003-proposition-1"', "masses.csv", "Provenance."):
+    page = (front.parent / "docs" / "notebooks" / f"{NOTEBOOK}.html").read_text(encoding="utf-8")
+    for part in (f"{NOTEBOOK}-mass.png", "003-proposition-1", "masses.csv", "<summary>Code<"):
         assert part in page
     names = (front.parent / site.SETTINGS / "api.html").read_text(encoding="utf-8")
     assert 'id="softgeom.scan"' in names

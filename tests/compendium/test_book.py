@@ -111,15 +111,39 @@ def test_a_notebook_passes_evidence_and_the_rule_decides(start):
 
 
 def test_what_a_notebook_finds_shows_itself(start, monkeypatch):
-    """A cell displays its last expression alone: most claims stand before it."""
+    """A cell displays its last expression alone: most tables and claims stand before it."""
     shown = []
     monkeypatch.setattr(book, "_show", shown.append)
     run = start(REAL, STAND_IN)
+    run.table("numbers", pd.DataFrame({"x": [1 / 3]}), caption="thirds")
     run.claim("001-a", gain=-0.25)
     run.conclude("A gain of -0.2 nats.\n")
-    assert shown[0] == ("`001-a` **open** (on stand-in data). -0.25 nats")
-    assert shown[1].startswith(f"**This run read a stand-in ({STAND_IN.name}):**")
-    assert shown[2] == "## What we see\n\nA gain of -0.2 nats."
+    opening, table, claim, aside, conclusion = shown
+    data = "Data: IMDb reviews (local folder); generated reviews"
+    assert opening.startswith(f"Profile **smoke**. {data}")
+    assert table == "**Table.** thirds\n\n| x |\n| ---: |\n| 0.333 |"
+    assert "(on stand-in data): 001, Section a, `001-a`\n\n- *Stated.* What 001-a says." in claim
+    assert claim.endswith("- *Found.* -0.25 nats\n- *Evidence.* in nats: -0.25")
+    assert aside.startswith(f"**This run read a stand-in ({STAND_IN.name}):**")
+    assert conclusion == "## What we see\n\nA gain of -0.2 nats."
+    assert _record(run.results)["conclusion"] == "A gain of -0.2 nats."
+
+
+def test_a_table_shows_itself_once_in_the_cell_that_made_it(start, monkeypatch):
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    shown = []
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: shell)
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    frame = start(REAL).table("numbers", pd.DataFrame({"x": [1, 2]}), caption="two")
+    del shown[:]
+    frame._ipython_display_()
+    assert shown == []
+    shell.execution_count += 1
+    frame._ipython_display_()
+    assert shown[0].equals(pd.DataFrame({"x": [1, 2]}))
+    assert type(frame * 2) is type(frame[["x"]]) is pd.DataFrame
 
 
 def test_the_commit_is_noted(repository, monkeypatch):

@@ -31,12 +31,6 @@ class Judgement:
     says: str
     note: str = ""
 
-    @property
-    def markdown(self) -> str:
-        """Verdict and finding as a notebook shows them."""
-        note = f" ({self.note})" if self.note else ""
-        return f"`{self.id}` **{self.verdict}**{note}. {self.says}"
-
 
 @dataclass(frozen=True)
 class Rule:

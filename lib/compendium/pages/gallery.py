@@ -17,6 +17,7 @@ import yaml
 from compendium import claims, findings, notebooks, paths
 from compendium.claims import NOT_CONFIRMED, OPEN, VERDICTS, Claim, Register
 from compendium.findings import Outcome
+from compendium.markdown import plain
 from compendium.runs import NotebookRun, all_committed
 
 FOLDER = "docs/papers"
@@ -36,7 +37,6 @@ _STATUS = {
     "cannot": "cannot be made",
 }
 _LABEL = re.compile(r"(?:Figure|Table|Theorem|Proposition|Corollary|Appendix|Section)s? [\w.]*\w")
-_MARKUP = re.compile(r"([\\`*_\[\]|$~])")
 
 
 def pages() -> dict[str, str]:
@@ -107,11 +107,6 @@ def shortened(statement: str) -> str:
     if len(statement) <= _LINE:
         return statement
     return statement[: statement.rindex(" ", 0, _LINE)].rstrip(",;:") + " ..."
-
-
-def plain(text: str) -> str:
-    """Text in which Markdown and HTML see no markup."""
-    return _MARKUP.sub(r"\\\1", html.escape(text, quote=False))
 
 
 def table_of_counts(found: list[Outcome]) -> str:
@@ -185,7 +180,8 @@ def _paper(
     recorded = {run.name: run for run in runs}
     parts += _coverage(paper, recorded, chosen, known)
     for name in sorted({*recorded, *(claim.notebook for claim in chosen)}):
-        heading = f"## [{plain(title_of(name))}]({_UP}notebooks/{name}.ipynb)"
+        page = f"../notebooks/{name}.md" if name in recorded else f"{_UP}notebooks/{name}.ipynb"
+        heading = f"## [{plain(title_of(name))}]({page})"
         parts += [f'<a id="{name}"></a>', heading]
         if name in recorded:
             parts += _figures(recorded[name])

@@ -13,7 +13,6 @@ A template (Jinja2) calls these functions::
 
 from __future__ import annotations
 
-import math
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ import jinja2
 import pandas as pd
 import yaml
 
-from compendium import findings, paths
-from compendium.pages import gallery
+from compendium import findings, markdown, paths
+from compendium.pages import gallery, notebook_pages
 from compendium.profiles import COMMITTED
 from compendium.runs import all_committed, committed, recorded
 
@@ -70,7 +69,9 @@ def _table(what: str, columns: str = "") -> str:
     if not path.is_file():
         raise KeyError(f"a page names the table {name}/{key}, which was not recorded")
     frame = pd.read_csv(path)
-    return markdown(frame[[column.strip() for column in columns.split(",")]] if columns else frame)
+    return markdown.table(
+        frame[[column.strip() for column in columns.split(",")]] if columns else frame
+    )
 
 
 def _links() -> str:
@@ -101,21 +102,6 @@ def addresses() -> dict[str, str]:
     }
 
 
-def markdown(frame: pd.DataFrame) -> str:
-    """A data frame as a Markdown table."""
-
-    def cell(value: Any) -> str:
-        if value is pd.NA or (isinstance(value, float) and math.isnan(value)):
-            return ""
-        text = f"{value:.4g}" if isinstance(value, float) else str(value)
-        return text.replace("|", "\\|").replace("\n", " ")
-
-    head = "| " + " | ".join(map(str, frame.columns)) + " |"
-    rule = "|" + " --- |" * len(frame.columns)
-    body = ["| " + " | ".join(map(cell, row)) + " |" for row in frame.itertuples(index=False)]
-    return "\n".join([head, rule, *body])
-
-
 def fresh() -> dict[Path, str | None]:
     """Each rendered file and what it should hold: None for one that should not be there."""
     root, pages = paths.root(), dict[Path, str | None]()
@@ -123,8 +109,9 @@ def fresh() -> dict[Path, str | None]:
         page = template.relative_to(root / TEMPLATES)
         up = "../" * (len(page.parts) - 1)
         pages[root / page] = render(template.read_text(encoding="utf-8"), up)
-    pages |= dict.fromkeys((root / gallery.FOLDER).glob("*.md"))
-    pages |= {root / path: text for path, text in gallery.pages().items()}
+    for made in (gallery, notebook_pages):
+        pages |= dict.fromkeys((root / made.FOLDER).glob("*.md"))
+        pages |= {root / path: text for path, text in made.pages().items()}
     for profile in COMMITTED:
         found, _ = findings.of_committed((profile,))
         if found:
@@ -133,7 +120,7 @@ def fresh() -> dict[Path, str | None]:
 
 
 def write() -> None:
-    """Write every rendered file, and remove pages of papers that are none any more."""
+    """Write every rendered file, and remove pages that are none any more."""
     for path, text in fresh().items():
         if text is None:
             path.unlink()

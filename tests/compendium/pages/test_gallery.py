@@ -1,4 +1,4 @@
-"""The pages of the papers, and a notebook's page: results stand below the cells that make them."""
+"""The pages of the papers, and the links of all pages."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from compendium import runs
-from compendium.pages import gallery, readme, site
+from compendium.pages import gallery, readme
 
 STATEMENT = "For all a < b | c the *map* folds; " + "and so on " * 20
 FIGURES = {
@@ -55,7 +55,7 @@ def test_a_page_shows_figures_and_claims_that_unfold(shown):
             "<summary><b>not confirmed</b> · Section c: For all a &lt; b | c the *map* folds;",
             summary,
         ),
-        ("## [Fold\\_the map](../../notebooks/10_demo.ipynb)", page),
+        ("## [Fold\\_the map](../notebooks/10_demo.md)", page),
         ("![A triangle with (a) point.](../../figures/default/10_demo-hull.png)", page),
         ("- *Stated.* For all a &lt; b \\| c the \\*map\\* folds;", "\n".join(told)),
         ("- *Found.* **not confirmed**: +1.00 nats (run: 10_demo, profile default)", told),
@@ -114,32 +114,10 @@ def test_what_the_records_do_not_show_is_stale_and_written_anew(shown, compendiu
     assert "001-c,not confirmed,+1.00 nats" in verdicts.read_text()
 
 
-def test_results_stand_below_the_cells_that_make_them(shown, write_notebook):
-    code = ["x = 1\n" * 9, 'book.figure("line", fig)', 'book.table("t", f)\nbook.claim("001-b")']
-    write_notebook("10_demo", *code)
-    cells = site.page("10_demo")["cells"]
-    made = ["".join(c["source"]) if c["cell_type"] == "code" else c["id"] for c in cells]
-    below = [code[0], code[1], "figure-line", code[2], "table-t", "claim-001-b", "figure-hull"]
-    assert made == [*below, "claim-001-a", "claim-001-c", "claim-001-o", "provenance"]
-    folded = ["hide-input" in cell["metadata"].get("tags", []) for cell in cells]
-    assert folded.index(True) == 0
-    assert sum(folded) == 1
-    texts = dict(zip(made, (cell["source"] for cell in cells), strict=True))
-    figure = "```{figure} ../figures/default/10_demo-line.png\n:alt: a line\n\nA line.\n```"
-    assert texts["figure-line"] == figure
-    link = "[t.csv](../results/default/10_demo/t.csv)"
-    assert texts["table-t"].startswith(f"*A table* (the first 12 of 14 rows, {link})\n\n| x | y |")
-    assert "| 11 | 11 |" in texts["table-t"]
-    assert "| 12 | 12 |" not in texts["table-t"]
-    assert "**not confirmed**" in texts["claim-001-b"]
-    told = "Profile `default`, on cpu. Data: none. Parameters: `n` = 3."
-    assert told in texts["provenance"]
-
-
 def test_links_of_the_committed_pages_lead_somewhere(repository):
     """Files and anchors, in the README and on the pages: what a reader can click."""
     pages = [repository / "README.md"]
-    for folder in ("docs", "docs/papers", "scanner/docs"):
+    for folder in ("docs", "docs/papers", "docs/notebooks", "scanner/docs"):
         pages += sorted((repository / folder).glob("*.md"))
     texts = {page.resolve(): page.read_text(encoding="utf-8") for page in pages}
     dead = []

@@ -31,7 +31,7 @@ def recorded(compendium, write_notebook):
     [
         ('value("10_demo/count", ",.0f")', "12,346"),
         ('value("bench/targets:all:minutes", ".0f")', "20"),
-        ('table("10_demo/pairs", "a, b")', "| a | b |\n| --- | --- |\n| 1 | x\\|y |"),
+        ('table("10_demo/pairs", "a, b")', "| a | b |\n| ---: | --- |\n| 1 | x\\|y |"),
         ('table("bench/targets", "target")', "| target |\n| --- |\n| all |"),
         (
             'figure("10_demo/pairs")',
