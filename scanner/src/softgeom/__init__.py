@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from softgeom.surveying import survey as survey
     from softgeom.verdict_table import read_verdicts as read_verdicts
     from softgeom.verifying import verify as verify
+    from softgeom.watching import Epoch as Epoch
+    from softgeom.watching import Watch as Watch
+    from softgeom.watching import watch as watch
 
     load, repair = load_head, repair_model
     __version__: str
@@ -60,6 +63,7 @@ _MODULES = {
     "surveying": "survey",
     "verdict_table": "read_verdicts",
     "verifying": "verify",
+    "watching": "Epoch Watch watch",
 }
 _PLACES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 _PLACES |= {"load": ("checkpoints", "load_head"), "repair": ("prevention", "repair_model")}

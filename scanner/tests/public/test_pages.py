@@ -27,8 +27,9 @@ def test_a_page_is_short(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     text = (DOCS / page).read_text(encoding="utf-8")
-    if "sklearn" in text:
-        pytest.importorskip("sklearn")
+    for package in ("sklearn", "torch"):
+        if package in text:
+            pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
     blocks = _BLOCK.findall(text)

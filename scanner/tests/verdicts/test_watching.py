@@ -1,0 +1,174 @@
+"""Watching a layer while it trains: the verdicts of a scan at every epoch, from copies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import softgeom as sg
+from softgeom.layer import SoftmaxLayer
+from softgeom.problem import make_problem
+from softgeom.proving.mend import mend
+from softgeom.rescan import rescan
+
+torch = pytest.importorskip("torch")
+SHOWN, CLASSES = 40, 60  # the last classes never occur in what is trained on
+
+
+class Bigrams(torch.nn.Module):
+    """Which character follows: an embedding, a normalisation, an output layer."""
+
+    def __init__(self, bias: bool) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(CLASSES, 8)
+        self.norm = torch.nn.LayerNorm(8)
+        self.head = torch.nn.Linear(8, CLASSES, bias=bias)
+
+    def forward(self, x):
+        return self.head(self.norm(self.embed(x)))
+
+
+@pytest.fixture
+def text() -> torch.Tensor:
+    """The characters of a page of documentation, the 40 most frequent ones."""
+    page = (Path(__file__).parents[2] / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    listed = sorted(set(page), key=lambda c: (-page.count(c), c))[:SHOWN]
+    return torch.tensor([listed.index(c) for c in page if c in listed][:6000])
+
+
+def epochs(model, text, count, rate=0.03):
+    """Train for so many epochs with label smoothing and decay, one yield after each."""
+    torch.manual_seed(0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.5)
+    loss_of = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
+    for _ in range(count):
+        for part in range(0, len(text) - 1, 1000):
+            x, y = text[part : part + 1000], text[part + 1 : part + 1001]
+            loss = loss_of(model(x[: len(y)]), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        yield
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("features", ["box", "auto", "unbounded"])
+def test_every_epoch_has_the_verdicts_of_a_scan(text, bias, features):
+    torch.manual_seed(1)
+    model = Bigrams(bias)
+    lines: list[str] = []
+    watch = sg.watch(model, features=features, log=lines.append)
+    before = sg.scan(model, features=features).table["verdict"]
+    kept = 0
+    for _ in epochs(model, text, 6):
+        seen, anew = watch(), sg.scan(model, features=features).table["verdict"]
+        assert watch.scan.table["verdict"].tolist() == anew.tolist()
+        assert watch.scan.verify()
+        never, was = anew == "unargmaxable", before == "unargmaxable"
+        assert seen.lost == tuple(np.flatnonzero(never & ~was))
+        assert seen.regained == tuple(np.flatnonzero(was & ~never))
+        kept += int((watch.scan.table["method"] == "before").sum())
+        before = anew
+    table = watch.table
+    assert table["lost"].sum() > 0
+    assert kept > 3 * CLASSES  # most verdicts come from the epoch before
+    assert len(lines) == len(table) == 7
+    assert "lost that ability" in "".join(lines)
+
+
+def test_a_step_after_a_look_changes_nothing_of_what_was_said(text):
+    model = Bigrams(bias=True)
+    watch = sg.watch(model, features="auto", log=None)
+    for _ in epochs(model, text, 2):
+        seen, found = watch(), watch.scan
+        said = (str(seen), found.table.to_csv(), found.layer.W.tobytes(), found.features.digest())
+        with torch.no_grad():  # what an optimizer's step does
+            for weights in model.parameters():
+                weights.mul_(-1.5)
+        again = (str(seen), found.table.to_csv(), found.layer.W.tobytes(), found.features.digest())
+        assert said == again
+        assert found.verify()
+        assert watch.history[-1] is seen
+
+
+def test_the_transformers_trainer_calls_it(text):
+    callbacks = pytest.importorskip("transformers.trainer_callback")
+    model, watch = Bigrams(bias=True), sg.watch(log=None)
+    state, control = callbacks.TrainerState(), callbacks.TrainerControl()
+    handler = callbacks.CallbackHandler([watch.transformers()], model, None, None, None)
+    handler.on_train_begin(None, state, control)
+    for _ in epochs(model, text, 2):
+        handler.on_step_end(None, state, control)
+        handler.on_epoch_end(None, state, control)
+    assert [one.epoch for one in watch.history] == [0, 1, 2]
+    state.is_world_process_zero = False
+    handler.on_epoch_end(None, state, control)
+    assert len(watch.history) == 3
+
+
+def test_the_lightning_trainer_calls_it(text):
+    lightning = pytest.importorskip("lightning.pytorch")
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = Bigrams(bias=True)
+
+        def training_step(self, batch):
+            return torch.nn.functional.cross_entropy(self.model(batch[0]), batch[1])
+
+        def configure_optimizers(self):
+            return torch.optim.AdamW(self.parameters())
+
+    watch = sg.watch(log=None)
+    batches = torch.utils.data.TensorDataset(text[:-1], text[1:])
+    loader = torch.utils.data.DataLoader(batches, batch_size=1000)
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = lightning.Trainer(
+        max_epochs=2, callbacks=[watch.lightning()], enable_model_summary=False, **quiet
+    )
+    trainer.fit(Module(), loader)
+    assert [one.epoch for one in watch.history] == [0, 1, 2]
+
+
+def test_mended_weights_prove_the_layer_that_has_moved():
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((80, 6))
+    W[60:] *= 0.1
+    found = sg.scan(W, verdicts_only=True)
+    lost = [t for t in found if found[t].verdict == "unargmaxable"]
+    assert set(range(60, 80)) <= set(lost)
+    moved = SoftmaxLayer(W + 0.01 * rng.standard_normal(W.shape))
+    few = mend(make_problem(moved, found.features), lost, [found.evidence(t) for t in lost])
+    for t, captors in zip(lost, few, strict=True):
+        if t >= 60:  # deep inside the others: their mean is the row, to rounding
+            assert captors.weights.min() > 0
+            assert np.isclose(captors.weights.sum(), 1)
+            assert np.abs(captors.weights @ moved.W[captors.rivals] - moved.W[t]).max() < 1e-13
+    again = rescan(moved, found.features, found, seed=0)
+    assert (again.table["method"][60:] == "before").all()
+    assert again.verify()
+
+
+def test_an_undecided_class_keeps_its_last_verdict():
+    watch = sg.watch(log=None)
+    verdicts = ["argmaxable", "undecided", "unargmaxable", "undecided", "tied"]
+    changes = []
+    for verdict in verdicts:
+        finding = SimpleNamespace(index=7, verdict=verdict)
+        changes.append(watch._changes(SimpleNamespace(findings=[finding])))
+    assert changes == [((), ()), ((), ()), ((7,), ()), ((), ()), ((), (7,))]
+
+
+def test_what_cannot_be_watched_is_refused():
+    with pytest.raises(ValueError, match="nothing to judge"):
+        sg.watch()()
+    watch = sg.watch(np.eye(3), log=None)
+    with pytest.raises(ValueError, match="4 classes and had 3"):
+        watch(np.eye(4, 3))
+    assert len(watch.history) == 1
+    wider = watch(np.eye(3, 5))  # more features: the evidence does not fit, the verdicts do
+    assert wider.counts["argmaxable"] == 3
