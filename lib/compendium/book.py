@@ -31,6 +31,7 @@ from compendium import claims, markdown, packages, paths, profiles, tolerance
 from compendium.claims import Judgement
 from compendium.notebooks import parameter_defaults
 from compendium.parameters import read
+from compendium.run import with_maker
 from softgeom.source import Source
 from softgeom.writing import write_text
 
@@ -282,9 +283,15 @@ def find_results(name: str, profile: str) -> Path:
     raise FileNotFoundError(f"no results of notebook {name} in profile {profile!r}: {again}")
 
 
+def _results_of(name: str, profile: str) -> Path:
+    return with_maker(lambda: find_results(name, profile), name, profile)
+
+
 def load_table(name: str, table: str, profile: str) -> pd.DataFrame:
-    """A table that an earlier notebook recorded; FileNotFoundError when there is none."""
-    path = find_results(name, profile) / f"{table}.csv"
+    """A table that another notebook recorded, which runs first where it never ran;
+    FileNotFoundError when it recorded no such table.
+    """
+    path = _results_of(name, profile) / f"{table}.csv"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.csv"))) or "none"
         raise FileNotFoundError(f"notebook {name} recorded no table {table!r}; it has: {known}")
@@ -292,8 +299,8 @@ def load_table(name: str, table: str, profile: str) -> pd.DataFrame:
 
 
 def load_record(name: str, profile: str) -> dict[str, Any]:
-    """The `record.json` of an earlier notebook."""
-    return json.loads((find_results(name, profile) / "record.json").read_text(encoding="utf-8"))
+    """The `record.json` of another notebook, which runs first where it never ran."""
+    return json.loads((_results_of(name, profile) / "record.json").read_text(encoding="utf-8"))
 
 
 def load_sources(name: str, profile: str) -> list[Source]:

@@ -14,10 +14,12 @@ import json
 import logging
 import os
 import re
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 # jsonschema would build a parser for international addresses, for a second; nothing here needs it
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -25,6 +27,7 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 from compendium import parameters, paths, profiles  # noqa: E402
 from softgeom.parallel import watch  # noqa: E402
 
+_T = TypeVar("_T")
 _START_TIMEOUT = 120  # seconds until a kernel must answer: two cores may be busy
 
 
@@ -84,6 +87,25 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
 def _sentence(notebook: Path, report: Path, what: str) -> str:
     place = os.path.relpath(report, paths.root())
     return f"{notebook.stem} failed{what} (the whole run, with its traceback: {place})"
+
+
+def with_maker(read: Callable[[], _T], maker: str, profile: str) -> _T:
+    """What `read` returns; where it finds no file, the notebook `maker` runs in this profile first,
+    in a process of its own. NotebookError when that fails.
+    """
+    try:
+        return read()
+    except FileNotFoundError:
+        print(f"Notebook {maker} runs first: this one needs its results.", flush=True)
+    profile = profile.removeprefix("own/") if profiles.is_override(profile) else profile
+    settings = os.environ | {"SOFTGEOM_PROFILE": profile, "PARAMS": ""}
+    command = [sys.executable, "-m", "compendium.run", maker]
+    how: dict[str, Any] = {"cwd": paths.root(), "capture_output": True, "text": True}
+    done = subprocess.run(command, env=settings, **how)
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise NotebookError(said[-1] if said else f"{maker} failed")
+    return read()
 
 
 def prepare_environment() -> None:

@@ -87,9 +87,14 @@ def test_later_notebooks_read_what_ran_last_and_by_hand_the_committed_runs(start
     assert book.load_table("10_demo", "numbers", "full")["x"].tolist() == [1, 2]
 
 
-def test_missing_results_parameters_and_claims_are_named(start, write_notebook):
+def test_a_notebook_whose_results_are_missing_runs_first(start, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"10_demo.*: run `make 10_demo"):
-        book.load_table("10_demo", "numbers", "smoke")
+        book.find_results("10_demo", "smoke")
+    monkeypatch.setattr(book, "with_maker", lambda read, *maker: _fill(start(REAL)) and read())
+    assert book.load_table("10_demo", "numbers", "smoke")["x"].tolist() == [1, 2]
+
+
+def test_missing_tables_parameters_and_claims_are_named(start, write_notebook):
     _fill(start(REAL))
     with pytest.raises(FileNotFoundError, match="recorded no table 'letters'; it has: numbers"):
         book.load_table("10_demo", "letters", "smoke")

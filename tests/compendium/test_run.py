@@ -62,3 +62,18 @@ def test_a_failure_is_one_line_and_keeps_the_run_before(demo, compendium, capsys
 def test_a_killed_kernel_is_one_line(demo, capsys):
     assert demo("import os\nos.kill(os.getpid(), 9)") == 1
     assert "the kernel was killed, most likely because memory ran out" in capsys.readouterr().err
+
+
+def test_what_another_notebook_makes_is_made_first(demo, compendium, capsys):
+    made = compendium / "made.txt"
+    demo("from pathlib import Path\nPath('made.txt').write_text(profile)")
+    made.unlink()
+    assert run.with_maker(made.read_text, "10_demo", "own/smoke") == "smoke"
+    assert capsys.readouterr().out.endswith(
+        "Notebook 10_demo runs first: this one needs its results.\n"
+    )
+    demo("raise ValueError('broken')")
+    assert run.with_maker(made.read_text, "10_demo", "smoke") == "smoke"  # it is there
+    made.unlink()
+    with pytest.raises(run.NotebookError, match="10_demo failed in cell 2: ValueError: broken"):
+        run.with_maker(made.read_text, "10_demo", "smoke")

@@ -14,6 +14,7 @@ import pandas as pd
 from compendium import paths
 from compendium.cache import Cache
 from compendium.corpora import checksums
+from compendium.run import with_maker
 from papers.hardmax.reviews import Bags
 from papers.hardmax.sentiment import Recipe
 from papers.hardmax.training import Trained, train
@@ -47,9 +48,11 @@ def hand_over(name: str, thing: Trained | TestReviews) -> str:
     return name
 
 
-def handed(name: str) -> Any:
-    """The model, or the `TestReviews`, that notebook 42 handed over under this name."""
-    return _cache().recall(name, _MAKER)
+def handed(name: str, profile: str) -> Any:
+    """The model, or the `TestReviews`, that notebook 42 handed over under this name. Where there is
+    none, or the code that made it has changed, that notebook runs first.
+    """
+    return with_maker(lambda: _cache().recall(name, _MAKER), _MAKER, profile)
 
 
 def _train_one(cache: Cache, recipe: Recipe, *arguments: Any) -> Trained:

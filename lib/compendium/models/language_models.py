@@ -10,11 +10,14 @@ from typing import Any
 
 from compendium import corpora, paths, profiles
 from compendium.cache import Cache
+from compendium.run import with_maker
 from papers.language_model.configuration import TrainingConfig, configuration_hash
 from papers.language_model.gpt import GPT, GPTConfig
 from papers.language_model.tokens import BytePairTokenizer, Tokens, encode_parts
 from papers.language_model.training import train
 from softgeom.source import Source
+
+_MAKER = "01_language_models"
 
 
 @dataclass(frozen=True)
@@ -84,11 +87,16 @@ def trained_gpt(
 
 def load_trained(name: str, profile: str) -> Trained:
     """The model of that name that notebook 01 trained last in this profile, or in one that it
-    builds on. FileNotFoundError if there is none, or the code that trained it has changed.
+    builds on. Where there is none, or the code that trained it has changed, that notebook runs
+    first.
     """
-    places = profiles.lineage(profile)
-    there = [place for place in places if (_gpts(place).folder / f"{name}.json").is_file()]
-    return _gpts((there or places)[0]).recall(name, maker="01_language_models")
+
+    def read() -> Trained:
+        places = profiles.lineage(profile)
+        there = [place for place in places if (_gpts(place).folder / f"{name}.json").is_file()]
+        return _gpts((there or places)[0]).recall(name, _MAKER)
+
+    return with_maker(read, _MAKER, profile)
 
 
 def train_gpt(
