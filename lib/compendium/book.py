@@ -3,8 +3,9 @@ judge and repeat them.
 
 Committed per run, under `results/<profile>/<notebook>/`: the tables as CSV, and `record.json`. What
 changes at each run goes to `executed/<profile>/<notebook>.json`, which git ignores: an identical
-rerun leaves the repository clean. A run on stand-in data, or without a source of the committed one,
-writes into a subfolder `stand-in`, never over results from real data.
+rerun leaves the repository clean. A run on stand-in data writes into a subfolder `stand-in`, one on
+real data that lacks an optional source of the committed run into `incomplete`, never over results
+from real and whole data.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import pandas as pd
 
 from compendium import claims, markdown, packages, paths, profiles, tolerance
 from compendium.claims import Judgement
+from compendium.claims.rule import VERDICTS
 from compendium.notebooks import parameter_defaults
 from compendium.parameters import read
 from compendium.run import with_maker
@@ -38,7 +40,7 @@ from softgeom.writing import write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STAND_IN = "stand-in"
+STAND_IN, INCOMPLETE = ASIDE = "stand-in", "incomplete"
 
 logger = logging.getLogger("softgeom")
 
@@ -90,8 +92,8 @@ class Run:
         if absent:
             told = "%s: %s is not there, of which the committed results know; what this run finds "
             told += "goes beside them, into %s (delete their record.json if it is no longer read)"
-            logger.warning(told, name, ", ".join(absent), STAND_IN)
-        suffix = (STAND_IN,) if self.stand_in or absent else ()
+            logger.warning(told, name, ", ".join(absent), INCOMPLETE)
+        suffix = (STAND_IN,) if self.stand_in else (INCOMPLETE,) if absent else ()
         self.results = paths.results_dir(profile, name).joinpath(*suffix)
         self.figures = paths.figures_dir(profile).joinpath(*suffix)
         self._tables: dict[str, str] = {}
@@ -131,14 +133,19 @@ class Run:
         caption: str,
         alt: str,
         sources: Iterable[Source] | None = None,
+        claims: Iterable[str] = (),
     ) -> None:
         """Write a figure as PNG and, outside the smoke profile, as PDF, with its sources printed
         under it. `alt` is what somebody who cannot see it needs to know, `sources` what *it* shows,
-        where that is not all that the notebook read.
+        where that is not all that the notebook read. The headline ends in the verdict on `claims`,
+        judged before, where one is not confirmed or open. On a stand-in it says that, and nothing
+        else.
         """
         from compendium import style
 
         shown = self.sources if sources is None else tuple(sources)
+        if headline := self._headline(" ".join(fig.get_suptitle().split()), shown, claims):
+            style.headline(fig, headline)
         metadata: dict[str, Any] = {"notebook": self.name, "parameters": self.parameters}
         metadata["sources"] = [asdict(source) for source in shown]
         note = "data: " + "; ".join(dict.fromkeys(map(str, shown))) if shown else ""
@@ -148,9 +155,20 @@ class Run:
             fresh = style.save_figure(fig, path, alt=alt, note=note, metadata=metadata, pdf=pdf)
             tolerance.move_pictures(fresh, self.figures)
         self._figures[name] = {"caption": caption, "alt": alt}
-        if headline := " ".join(fig.get_suptitle().split()):
+        if headline:
             self._figures[name]["headline"] = headline
         _show_figure(fig, caption)
+
+    def _headline(self, drawn: str, shown: Iterable[Source], claims: Iterable[str]) -> str:
+        """What a figure's headline may say: nothing of a paper on a stand-in, no more than the
+        verdicts allow elsewhere.
+        """
+        replaced = dict.fromkeys(source.name for source in shown if source.stand_in)
+        if drawn and replaced:
+            return f"Stand-in data, no finding: {', '.join(replaced)}"
+        found = {self.verdict(id) for id in claims}
+        said = [verdict for verdict in VERDICTS[1:] if verdict in found]
+        return f"{drawn} ({'; '.join(said)})" if drawn and said else drawn
 
     def value(
         self, name: str, value: Any, *, about: str = "", low: Any = None, high: Any = None
@@ -276,7 +294,8 @@ def find_results(name: str, profile: str) -> Path:
             folder = paths.root() / json.loads(execution.read_text(encoding="utf-8"))["results"]
             if (folder / "record.json").is_file():
                 return folder
-        for folder in (paths.results_dir(other, name), paths.results_dir(other, name) / STAND_IN):
+        for aside in ("", *ASIDE):
+            folder = paths.results_dir(other, name) / aside
             if (folder / "record.json").is_file():
                 return folder
     again = f"run `make {name} PROFILE={profiles.lineage(profile)[-1]}` first"

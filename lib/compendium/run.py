@@ -145,8 +145,8 @@ def _aside(output: Path) -> str:
     """Where the results are, if they did not go to their usual folder."""
     note = output.with_suffix(".json")
     place = json.loads(note.read_text(encoding="utf-8"))["results"] if note.is_file() else ""
-    if place.endswith("stand-in"):
-        return f", on stand-in or incomplete data (data/README.md): {place}"
+    if place.endswith(("stand-in", "incomplete")):
+        return f", on {place.rsplit('/', 1)[1]} data (data/README.md): {place}"
     return f": {place}" if place.startswith("results/own") else ""
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from compendium import book, claims, paths
-from compendium.book import STAND_IN
+from compendium.book import ASIDE
 from compendium.cache import while_unchanged
 from compendium.profiles import COMMITTED
 
@@ -37,7 +37,7 @@ class NotebookRun:
     @property
     def aside(self) -> str:
         """Why its results lie beside the committed ones without comparison; else empty."""
-        if self.results.name != STAND_IN:
+        if self.results.name not in ASIDE:
             return ""
         return "on stand-in data" if self.stand_in else "on incomplete data"
 
@@ -54,7 +54,7 @@ class NotebookRun:
 
 def committed(name: str, profiles: tuple[str, ...] = COMMITTED) -> NotebookRun:
     """The committed run of a notebook; KeyError when there is none."""
-    for aside in ("", STAND_IN):
+    for aside in ("", *ASIDE):
         for profile in profiles:
             folder = paths.results_dir(profile, name) / aside
             if (folder / "record.json").is_file():
@@ -126,7 +126,7 @@ def all_last(profile: str) -> list[NotebookRun]:
 
 def _read(name: str, folder: Path) -> NotebookRun:
     record = _record(folder / "record.json")
-    aside = STAND_IN if folder.name == STAND_IN else ""
+    aside = folder.name if folder.name in ASIDE else ""
     place = (folder.parent if aside else folder).parent
     profile = place.relative_to(paths.root() / "results").as_posix()
     return NotebookRun(name, profile, record, folder, paths.figures_dir(profile) / aside)

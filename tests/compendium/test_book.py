@@ -56,12 +56,32 @@ def test_a_run_on_other_data_writes_beside_the_committed_one(start, caplog):
     model = Source("dreams.bin", "local")
     whole = _fill(start(REAL, model, profile="default"))
     before = (whole / "record.json").read_bytes()
-    for sources in ((REAL, STAND_IN), (REAL,)):
-        assert _fill(start(*sources, profile="default")) == whole / "stand-in"
+    for sources, aside in (((REAL, STAND_IN), "stand-in"), ((REAL,), "incomplete")):
+        assert _fill(start(*sources, profile="default")) == whole / aside
+        assert book.find_results("10_demo", "default") == whole / aside
     assert "dreams.bin is not there" in caplog.text
     assert (whole / "record.json").read_bytes() == before
     # more than it had is no loss
     assert _fill(start(REAL, model, Source("more", "local"), profile="default")) == whole
+
+
+@pytest.mark.parametrize(
+    ("sources", "gain", "headline"),
+    [
+        ((REAL,), -1, "It gains"),
+        ((REAL,), 1, "It gains (not confirmed)"),
+        ((REAL,), None, "It gains (open)"),
+        ((REAL, STAND_IN), -1, "Stand-in data, no finding: generated reviews"),
+    ],
+)
+def test_a_headline_says_no_more_than_data_and_verdict_allow(start, sources, gain, headline):
+    run, (fig, _) = start(*sources), style.figure()
+    style.headline(fig, "It gains")
+    run.claim("001-a", gain=gain)
+    run.figure("gain", fig, caption="A gain.", alt="a gain", claims=["001-a"])
+    assert " ".join(fig.get_suptitle().split()) == headline
+    assert run._figures["gain"]["headline"] == headline
+    plt.close(fig)
 
 
 def test_a_figure_names_its_own_sources_where_they_are_not_all(start):

@@ -30,12 +30,6 @@ _LOCAL = ("AI Dreams 260K", "models/aidreams260K.bin", "models/tok512.bin")
 _HUB = ("TinyStories 260K", "models/stories260K/stories260K.bin", "models/stories260K/tok512.bin")
 _REPOSITORY = "karpathy/tinyllamas"
 
-ABSENT = Source(
-    "no Llama-type model",
-    "embedded",
-    "none in the data folder, and the hub does not answer: the trained GPT alone",
-)
-
 
 @dataclass(frozen=True)
 class Subject:
@@ -89,14 +83,15 @@ def load_subjects(profile: str) -> tuple[list[Subject], list[Source]]:
     corpus = Source(**trained.about["source"])
     subjects = [Subject("GPT", _exact(trained.model), trained.tokenizer, corpus)]
     llama, source = load_released_llama()
-    if llama is not None:
-        subjects.append(Subject("Llama", _exact(llama), llama.tokenizer, source))
+    if llama is None or source is None:
+        return subjects, [corpus]
+    subjects.append(Subject("Llama", _exact(llama), llama.tokenizer, source))
     return subjects, [corpus, source]
 
 
-def load_released_llama() -> tuple[Llama | None, Source]:
-    """The first Llama-type model that can be had, and where it came from; `None` and `ABSENT`,
-    which counts as a stand-in, when there is none. ValueError if a file is damaged.
+def load_released_llama() -> tuple[Llama | None, Source | None]:
+    """The first Llama-type model that can be had, and where it came from; None twice when there is
+    none, neither in the data folder nor on the hub. ValueError if a file is damaged.
     """
     if _find(_LOCAL) is None and _find(_HUB) is None:
         fetched("stories260K", _fetch_from_hub)
@@ -108,7 +103,7 @@ def load_released_llama() -> tuple[Llama | None, Source]:
                 title, kind, model, origin.get("commit", ""), sha256_of(found[0].read_bytes())
             )
             return load_llama2c(*map(checksums.check, found)), announce(source)
-    return None, announce(ABSENT)
+    return None, None
 
 
 def load_known(name: str) -> tuple[Subject | None, str]:

@@ -224,13 +224,13 @@ def _coverage(
             if claim.id in known
             and claim.notebook == name
             and claim.kind != "ours"
-            and _same_place(row["place"], claim.place)
+            and same_place(row["place"], claim.place)
         )
         lines.append(f"| {plain(row['place'])} | {about} | {image} | {status} | {verdicts} |")
     return [f"## Where everything is\n\n{len(rows)} rows: {told}.", "\n".join(lines)]
 
 
-def _same_place(row: str, claim: str) -> bool:
+def same_place(row: str, claim: str) -> bool:
     """Whether a claim's place names a figure, table, theorem or section that the row's names."""
     first, second = (
         {label.replace("s ", " ") for label in _LABEL.findall(t)} for t in (row, claim)

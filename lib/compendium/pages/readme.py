@@ -6,6 +6,7 @@ A template (Jinja2) calls these functions::
 
     {{ value("12_first_scan/ppocr_unargmaxable", ",.0f") }}    an address of runs.recorded, a format
     {{ table("10_braid_counts/model_sizes", "a, b") }}         a notebook's or bench/NAME, its columns
+    {{ count("bench/found_unaided", "unargmaxable == 0") }}    its rows of which pandas' query is true
     {{ figure("11_region_geometry/figure_3_slices") }}                  with its alternative text
     {{ verdicts("003") }}                                      by kind, of a paper or "all"
     {{ links() }}                                              to the site, at pyproject.toml's address
@@ -49,7 +50,8 @@ def render(template: str, up: str = "") -> str:
         return gallery.picture(run, key, up)
 
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    functions = {"value": _value, "table": _table, "verdicts": _verdicts, "links": _links}
+    functions = {"value": _value, "table": _table, "count": _count}
+    functions |= {"verdicts": _verdicts, "links": _links}
     return environment.from_string(template).render(**functions, figure=figure)
 
 
@@ -62,13 +64,21 @@ def _verdicts(paper: str) -> str:
     return gallery.table_of_counts(found)
 
 
-def _table(what: str, columns: str = "") -> str:
+def _read(what: str, **how: Any) -> pd.DataFrame:
     name, _, key = what.rpartition("/")
     bench = paths.root() / "results" / "bench"
     path = (bench if name == "bench" else committed(name).results) / f"{key}.csv"
     if not path.is_file():
         raise KeyError(f"a page names the table {name}/{key}, which was not recorded")
-    frame = pd.read_csv(path)
+    return pd.read_csv(path, **how)
+
+
+def _count(what: str, where: str) -> str:
+    return str(len(_read(what, thousands=",").query(where)))
+
+
+def _table(what: str, columns: str = "") -> str:
+    frame = _read(what)
     return markdown.table(
         frame[[column.strip() for column in columns.split(",")]] if columns else frame
     )
