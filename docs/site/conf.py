@@ -19,7 +19,7 @@ project = "Softmax Geometry"
 author = copyright = "The Softmax Geometry authors"
 release = version = _version("softgeom")
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = ["README.md", "docs/**.md", "scanner/docs/**.md", "data/README.md"]
 include_patterns += [".github/CONTRIBUTING.md"]
@@ -39,7 +39,6 @@ html_show_search_summary = False  # it fetches pages, which a browser forbids wi
 html_theme_options = {"use_download_button": False, "home_page_in_toc": True}
 html_theme_options["navbar_persistent"] = []  # else a second search field
 
-nb_execution_mode = "off"
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
