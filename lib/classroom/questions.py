@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from classroom import answer_sheet, asking, folding, leaders, rankings, trusting, winning
+from classroom import answer_sheet, asking, folding, leaders, parts, rankings, trusting, winning
 from classroom.lesson import Feedback, Question
 from classroom.reading import ReadingError, simplified
 
 LESSONS = {
     module.LESSON.name: module.LESSON
-    for module in (rankings, winning, folding, leaders, trusting, asking)
+    for module in (rankings, winning, folding, leaders, trusting, asking, parts)
 }
 
 Explorer = TypeVar("Explorer")

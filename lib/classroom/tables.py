@@ -141,4 +141,5 @@ _DATA: dict[str, Callable[[], dict[str, Any]]] = {
         "gap": str(trusting.GAP),
     },
     "asking": lambda: {"index": asking.INDEX.W.tolist()},
+    "parts": lambda: {},  # each of its questions has finitely many answers
 }

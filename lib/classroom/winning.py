@@ -29,6 +29,7 @@ OWN_ROW = SoftmaxLayer([[-3.0, -1.5], [0.0, 2.0], [2.5, -1.0], [-1.5, 0.875]], t
 # one feature; C wins for large x only
 LATE = SoftmaxLayer([[1.0], [-1.0], [1.25]], [0, 0, -2], tokens="ABC")
 CROWD = SoftmaxLayer(np.random.default_rng(0).normal(size=(100, 2)))
+CODED = SoftmaxLayer(np.random.default_rng(1).normal(size=(40, 3)))  # to be decided by code
 
 OUTPUTS, FEATURES = 6625, 120  # of the recogniser PP-OCRv4
 ROUGHLY = 1e-3  # how well a convex combination, worked out by hand, must reproduce a row
@@ -185,3 +186,24 @@ def _box_fault(answer: int) -> str | None:
         return say("box more")
     ties = any(row[2] == row.max() for row in LATE.logits([[-answer], [answer]]))
     return say("box tie" if ties else "box less")
+
+
+@cache
+def never_in(features: FeatureSet) -> int:
+    """How many classes of `CODED` win for none of the features."""
+    return CODED.classes - len(winners(CODED, features))
+
+
+@LESSON.exercise("7", reading.whole_number(0, CODED.classes))
+def _coded_fault(answer: int) -> str | None:
+    right = never_in(Unbounded())
+    if answer == right:
+        return None
+    # without a bias a class that wins at x wins at every multiple of x: the size of a box is free
+    thoughts = {
+        CODED.classes - right: "coded winners",
+        never_in(Box(1.0, low=0.0)): "coded positive",
+        0: "coded unbounded",
+        CODED.classes: "coded equal",
+    }
+    return say(thoughts.get(answer, "coded"))

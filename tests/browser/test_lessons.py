@@ -31,9 +31,8 @@ def test_a_whole_lesson_in_a_tab(pages, open_tab, tmp_path):
         _answer(box, value(mistakes[question]))
         said = box.locator(".reply > strong")
         assert said.inner_text() == ("Compare." if "guess" in question else "Not yet.")
-        if "guess" not in question:
-            _answer(box, value(RIGHT[question][0]))
-            assert said.inner_text() == "Right.", question
+        _answer(box, value(RIGHT[question][0]))
+        assert said.inner_text() == "Right.", question
     assert "D can never win" in tab.locator(".sg-live").first.inner_text()  # no longer hidden
     tab.get_by_label("Your explanation").fill("D lies <inside>: weights are a proof.")
     tab.get_by_label("Your name").fill("Ada L.")
@@ -43,6 +42,6 @@ def test_a_whole_lesson_in_a_tab(pages, open_tab, tmp_path):
         tab.get_by_role("button", name="Save my answers").click()
     download.value.save_as(tmp_path / "answers.html")
     found = grade(tmp_path / "answers.html")
-    assert (found.name, found.solved) == ("Ada L.", "1 2 3 4 5 6")
+    assert (found.name, found.solved) == ("Ada L.", "1 2 3 4 5 6 7")
     assert found.guesses == len(LESSONS["winning"].predictions)
     assert found.explanation == "D lies <inside>: weights are a proof."

@@ -117,6 +117,10 @@ def _spoilers(name: str) -> list[str]:
         told = [f"{len(asking.freeing())} of 4 cases", f"{asking.pairs_together()} pairs"]
         told = [rf"\*\*{words}" for words in (*told, f"{can_win} can win")]
         return [*told, "argmaxable", r"\bma2\b"]
+    if name == "parts":
+        share = recorded.value("30_normalisation", "changed_without_norm_gpt")
+        told = ["gets the largest weight", "exactly the same", rf"\*\*{share:.0%}\*\*"]
+        return [*told, r"array\(\[\d\.\d+"]  # the explorer's weights
     found = check_theorem(leaders.START, np.eye(2), leaders.ALPHA)
     named = ", ".join(str(i + 1) for i in np.flatnonzero(found.leaders))
     told = [rf"{found.leaders.sum()} leaders", rf"{len(found.sites)}(\*\*)? places"]

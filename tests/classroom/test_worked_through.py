@@ -87,7 +87,8 @@ def test_wrong_answers_right_ones_and_the_lesson_s_own_solutions(
     for question, (wrong, right) in _replies(notebook).items():
         if "guess" in question:
             assert "You saw it" not in wrong
-            assert right.startswith("> **Compare.** "), (question, right)
+            assert wrong.startswith("> **Compare.** "), (question, wrong)
+            assert right.startswith("> **Right.** "), (question, right)
             assert "You saw it" in right, (question, right)
         else:
             assert wrong.startswith("> **Not yet.** "), (question, wrong)

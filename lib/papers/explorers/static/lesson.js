@@ -8,6 +8,9 @@ import { html } from "./stage.js";
 const ASKED = { number: "a number", whole: "a whole number", members: "names", order: "names in order", array: "numbers", fractions: "fractions" };
 const CHOICES = { truth: [["True", true], ["False", false]] };
 const HEADINGS = new Map([[true, "Right."], [false, "Not yet."], [null, "Compare."]]);
+// a prediction is not judged; the sentence for a right one says so (SEEN in lesson.py)
+const seen = (right, text) => right === null && text.includes("You saw it");
+const heading = (right, text) => HEADINGS.get(right || seen(right, text) || right);
 
 /** Bring the page to life: its figures and its questions, with what was answered here before. */
 export function teach(lesson, tools) {
@@ -35,7 +38,7 @@ export function teach(lesson, tools) {
     });
   }
   for (const { asked, right, text } of kept.attempts) {
-    reply(boxes.get(asked), HEADINGS.get(right), text, right);
+    reply(boxes.get(asked), heading(right, text), text, right);
     if (right !== false) lift(asked);
   }
   handIn(document.querySelector(".hand-in"), lesson, kept, keep);
@@ -46,7 +49,7 @@ function fillBox(box, { form, hints }, model, answer) {
   const respond = (read) => {
     if (read.problem) return reply(box, "I cannot read that.", "", null, read.problem);
     const { right, text } = answer(read.value);
-    reply(box, HEADINGS.get(right), text, right);
+    reply(box, heading(right, text), text, right);
   };
   const choices = CHOICES[form.kind] ?? form.options?.map((option) => [option, option]);
   const row = html("form", { class: "row" });
@@ -83,7 +86,7 @@ function reply(box, heading, text, right, plain = "") {
   const words = inHtml("span", text);
   if (plain) words.textContent = plain;
   const place = box.querySelector(".reply");
-  place.className = `reply${right === true ? " right" : ""}`;
+  place.className = `reply${heading === HEADINGS.get(true) ? " right" : ""}`;
   place.replaceChildren(html("strong", {}, heading), " ", words);
 }
 
@@ -110,7 +113,7 @@ export function sheet(lesson, { attempts }, name, explanation) {
   const safe = (text) => String(text).replace(/[&<>]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[sign]);
   const tried = [...new Set(attempts.map(({ asked }) => asked))];
   const parts = tried.map((asked) => {
-    const lines = attempts.filter((attempt) => attempt.asked === asked).map(({ answer, right, text }) => `<li><code>${safe(JSON.stringify(answer))}</code><br>${HEADINGS.get(right)} ${text}</li>`);
+    const lines = attempts.filter((attempt) => attempt.asked === asked).map(({ answer, right, text }) => `<li><code>${safe(JSON.stringify(answer))}</code><br>${heading(right, text)} ${text}</li>`);
     return `<h2>${asked}</h2>\n<ol>\n${lines.join("\n")}\n</ol>`;
   });
   const data = { lesson: lesson.key, name, explanation, attempts: attempts.map(({ asked, answer }) => [asked, answer]) };
