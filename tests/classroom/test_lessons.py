@@ -9,9 +9,11 @@ import pytest
 from enumeration import enumerate_verdicts
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
 
-from classroom import asking, folding, leaders, rankings, trusting, winning
+from classroom import asking, folding, leaders, parts, rankings, trusting, winning
 from papers.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
+from papers.explorers import AttentionExplorer
 from papers.hardmax.dynamics import attention, trajectory
 from papers.margins.scalar import critical_points
 from softgeom.ceiling import ceilings
@@ -129,6 +131,30 @@ FOUR = np.array([[0.0, 4.0], [-4.0, -2.0], [4.0, -2.0], [0.0, 1.0]])
 
 def d_never_wins(W, b=None):
     return scan(SoftmaxLayer(W, b), features=Unbounded()).table.verdict[3] == "unargmaxable"
+
+
+def test_parts_of_a_transformer_do_what_the_lesson_says():
+    """By the explorer, by softmax of the equation as printed, and by loops."""
+    turned = AttentionExplorer(parts.STREAM, coupling=parts.STRENGTH, turn=parts.TURN)
+    np.testing.assert_allclose(turned.M.T, parts.W_QK, atol=1e-12)
+    weights = np.exp(parts.scores()[:3])
+    np.testing.assert_allclose(turned.weights, weights / weights.sum())
+    alike = AttentionExplorer(parts.STREAM, coupling=parts.STRENGTH, turn=0.0)
+    assert (np.argmax(turned.weights), np.argmax(alike.weights)) == (2, 0)
+    assert parts.unchanged() == {"A", "B", "D"}
+    grows = {word: 2 * u - v for word, (u, v) in parts.WORDS.items()}
+    assert parts.raised(parts.STREAM[2] @ parts.W_OV) == tuple(sorted(grows, key=grows.get))
+    z = np.random.default_rng(1).normal(size=parts.FEATURES)
+    np.testing.assert_allclose(parts.normalised(10 * z + 5), parts.normalised(z))
+    assert np.linalg.norm(parts.normalised(z)) == pytest.approx(4)
+    assert parts.spread_of_norms() == parts.FEATURES - 2
+    fires = {k + 1 for k in range(4) if 2 * parts.KEYS[0, k] - parts.KEYS[1, k] > 0}
+    assert parts.firing() == fires
+
+
+def test_forty_classes_are_decided_as_by_their_hull():
+    corners = len(ConvexHull(winning.CODED.W).vertices)
+    assert winning.never_in(Unbounded()) == winning.CODED.classes - corners
 
 
 def test_the_sheet_on_paper_and_its_solutions_are_right(repository):
