@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from softgeom.checkpoints.loading import Head as Head
     from softgeom.checkpoints.loading import load_head
     from softgeom.comparing import diff as diff
+    from softgeom.covering import Coverage as Coverage
+    from softgeom.covering import coverage as coverage
     from softgeom.explaining import Explanation as Explanation
     from softgeom.explaining import explain as explain
     from softgeom.features import FeatureSet as FeatureSet
@@ -55,6 +57,7 @@ _MODULES = {
     "certifying.verdict": "EvidenceError Finding",
     "checkpoints": "Head",
     "comparing": "diff",
+    "covering": "Coverage coverage",
     "explaining": "Explanation explain",
     "layer": "Ball Box Ellipsoid FeatureSet SoftmaxLayer Unbounded",
     "pruning": "Cut prune",

@@ -7,7 +7,8 @@ code  meaning
 1     the model, a file or an option cannot be used as asked: the sentence says what and where
 2     the command line itself is wrong
 3     done, and some class is undecided
-4     done, and ``--fail-on`` found more than was allowed
+4     done, and ``--fail-on`` found more than was allowed, or ``coverage`` a character that is not
+      fine
 5     a file could not be read or written (full disk, missing permission)
 6     memory ran out, here or in a worker
 70    an internal error: the sentence names the file with the traceback

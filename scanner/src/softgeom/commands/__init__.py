@@ -29,6 +29,7 @@ VERBS = {
         "ask:ask",
         "more questions: candidates, rankings, sets of documents or labels, experts",
     ),
+    "coverage": ("coverage:coverage", "which characters of a text the model can never write"),
     "diff": ("proofs:diff", "what changed between two scans"),
     "prune": ("layers:prune", "the same model without outputs that can never be the answer"),
     "repair": ("layers:repair", "a layer in which every class can win"),
@@ -44,6 +45,7 @@ EXAMPLES = {
     "explain": "softgeom explain ppocr-v4 刈",
     "ceiling": "softgeom ceiling ppocr-v6 Ğ ş --out ceilings",
     "ask": "softgeom ask model.onnx --order cat dog --order dog cat",
+    "coverage": "softgeom coverage ppocr-v6 --text menu.txt --below 0.5",
     "diff": "softgeom diff scans/before scans/after",
     "prune": "softgeom prune model.onnx --out smaller.onnx",
     "repair": "softgeom repair model.onnx --out repaired.onnx",
@@ -213,6 +215,18 @@ def _ask(parser: argparse.ArgumentParser) -> None:
     _json(parser)
 
 
+def _coverage(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    add = parser.add_argument
+    add("--text", type=Path, required=True, metavar="FILE", help="the text, in UTF-8")
+    capped = "also say which characters never reach this probability"
+    add("--below", type=float, metavar="P", help=capped)
+    _features(parser)
+    _work(parser)
+    add("--out", help="folder for the table and the proofs")
+    _json(parser)
+
+
 def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", type=Path, help="folder of results")
     parser.add_argument("b", type=Path, help="folder of results")
@@ -254,7 +268,8 @@ def _completion(parser: argparse.ArgumentParser) -> None:
 
 _OPTIONS = {
     "inspect": _inspect, "scan": _scan, "verify": _verify, "explain": _explain,
-    "ceiling": _ceiling, "ask": _ask, "diff": _diff, "prune": _prune, "repair": _repair,
+    "ceiling": _ceiling, "ask": _ask, "coverage": _coverage, "diff": _diff,
+    "prune": _prune, "repair": _repair,
     "survey": _survey, "completion": _completion,
 }  # fmt: skip
 

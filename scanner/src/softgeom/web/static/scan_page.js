@@ -1,6 +1,7 @@
 // The page that scans: it asks for a file and a feature set, shows how far the worker is, and what it found.
 
 import { embed, offer } from "./page.js";
+import { areCharacters, coverage } from "./scan_text.js";
 
 const ROWS = 50; // of the table at first; a button shows more
 const FIELDS = { upper: ["box", "ball"], lower: ["box"], gains: ["layernorm", "rmsnorm"], shifts: ["layernorm"] }; // of the form, with the sets that need them
@@ -11,6 +12,8 @@ const WORDS = {
   tied: ["tied", "another class has the same score everywhere"],
   undecided: ["undecided", "this page found neither a winning input nor a proof; softgeom scan decides nearly all of them"],
 };
+const COVERED = { missing: "missing from the model's list", unargmaxable: "can never win", tied: "tied", undecided: "undecided", argmaxable: "fine" };
+const MARKED = /^\p{M}|^\s|[\p{C}\p{Z}]/u; // what cannot be seen by itself is named by its code points
 
 /** Make the page alive; `code` is the worker's source, `table` the names of heads (scan_page.py), `example` an .npz file in base64 to try, and how it is called. */
 export function scanPage(code, table, example, called) {
@@ -170,6 +173,7 @@ export function scanPage(code, table, example, called) {
     );
     at("took").textContent = `${numbers(classes)} classes over ${numbers(features)} features in ${seconds.toFixed(1)} s. ${behind}`;
     draw(wall);
+    askForText(wall, lost, named);
     at("list").hidden = !lost.length;
     at("filter").value = "";
     list(lost, named);
@@ -207,6 +211,41 @@ export function scanPage(code, table, example, called) {
       runs.at(-1).names.push(name);
     }
     at("wall").replaceChildren(...runs.flatMap(({ lost, names }) => [Object.assign(document.createElement(lost ? "b" : "span"), { textContent: names.join(apart) }), apart]));
+  }
+
+  /** The box for a text, where the classes are characters. */
+  function askForText(wall, lost, named) {
+    const names = wall.map(([name]) => name);
+    at("covers").hidden = !(named && areCharacters(names));
+    if (at("covers").hidden) return;
+    const verdicts = names.map(() => "argmaxable");
+    for (const { t, verdict } of lost) verdicts[t] = verdict;
+    const cover = coverage(names, verdicts);
+    at("text").oninput = () => showCoverage(cover(at("text").value));
+    at("text").oninput();
+  }
+
+  /** The characters of each status; of those that are fine only how many. */
+  function showCoverage({ characters, passedOver }) {
+    const shown = ({ text, count }) => {
+      const points = [...text].map((c) => `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`).join(" ");
+      return (MARKED.test(text) ? points : text) + (count > 1 ? ` (${count} times)` : "");
+    };
+    const lines = Object.entries(COVERED).flatMap(([status, word]) => {
+      const some = characters.filter((each) => each.status === status);
+      if (!some.length) return [];
+      return [[`${some.length} ${word}`, status === "argmaxable" ? "" : `: ${some.map(shown).join("  ")}`]];
+    });
+    const other = characters.filter(({ form }) => form);
+    if (other.length) lines.push([`${other.length} written otherwise in the model's list`, `: ${other.map(({ text, form }) => `${text} (${form})`).join("  ")}`]);
+    if (passedOver) lines.push([`${passedOver} not asked about`, ": line breaks, and what prints nothing"]);
+    at("covered").replaceChildren(
+      ...lines.map(([word, rest]) => {
+        const item = document.createElement("li");
+        item.append(Object.assign(document.createElement("b"), { textContent: word }), rest);
+        return item;
+      }),
+    );
   }
 
   fresh();

@@ -1,0 +1,85 @@
+"""The page's box for a text answers as the library does."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import softgeom as sg
+from softgeom.characters import cut
+
+NAMES = [
+    "a",
+    "é",
+    "e",
+    "\u0301",
+    "\u212b",
+    "🇩🇪",
+    " ",
+    "<blank>",
+    "Ğ",
+    "n\u0303",
+    "n",
+    "한",
+    "ㅎ",
+    "x",
+    "x",
+]
+WORDS = {"fine": "argmaxable", "can never win": "unargmaxable", "tied": "tied"}
+WORDS |= {"missing from the list": "missing"}
+TEXT = st.text(
+    st.sampled_from(
+        "aéeE\u0301\u0306\u00c5\u212b🇩🇪🇫 <Ğgñn한\u1112\u1161x\n\r\t\ufeff\u200d\ufe0f中😀"
+    )
+)
+BODY = (
+    "const cover = m.coverage(argument.names, argument.verdicts); return argument.texts.map(cover);"
+)
+
+
+@pytest.fixture(scope="module")
+def layer() -> sg.SoftmaxLayer:
+    W = np.random.default_rng(0).standard_normal((len(NAMES), 3)) * 0.3
+    W[: len(NAMES) // 2] *= 10  # the others are inside, mostly
+    W[10] = W[12]
+    return sg.SoftmaxLayer(W, tokens=NAMES)
+
+
+@settings(max_examples=1, deadline=None)
+@given(texts=st.lists(TEXT, min_size=300, max_size=300))
+def test_a_text_is_judged_as_the_library_judges_it(javascript, layer, texts):
+    verdicts = sg.scan(layer).table["verdict"].tolist()
+    assert {"argmaxable", "unargmaxable", "tied"} <= set(verdicts)
+    page = javascript("scan_text", BODY, {"names": NAMES, "verdicts": verdicts, "texts": texts})
+    for text, told in zip(texts, page, strict=True):
+        if not told["characters"]:
+            with pytest.raises(ValueError, match="the text is empty"):
+                sg.coverage(layer, text)
+            continue
+        found = sg.coverage(layer, text)
+        ours = [
+            (c.text, c.count, WORDS[c.status], list(c.classes), c.form) for c in found.characters
+        ]
+        assert [tuple(row.values()) for row in told["characters"]] == ours
+        assert told["passedOver"] == sum(found.passed_over.values())
+
+
+@pytest.mark.parametrize(
+    ("names", "fit"),
+    [(NAMES, True), (["cat", "dog"], False), (["##a", "a", "b"], False), (["<s>", "<b>"], False)],
+)
+def test_the_box_is_there_for_lists_of_characters_alone(javascript, names, fit):
+    assert javascript("scan_text", "return m.areCharacters(argument);", names) is fit
+    W = np.random.default_rng(0).standard_normal((len(names), 3))
+    with nullcontext() if fit else pytest.raises(ValueError, match="only its own tokenizer"):
+        sg.coverage(W, "a", tokens=names)
+
+
+def test_characters_are_cut_alike(javascript):
+    texts = ["aé\u0301x\n\u0301\u0301🇩🇪🇫", "🇩🇪\u0301🇫🇷🇫", "\u0301a", "🇩\u0301🇪", ""]
+    body = "return argument.map(m.cutText);"
+    assert javascript("scan_text", body, texts) == [cut(text) for text in texts]
