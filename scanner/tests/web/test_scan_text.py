@@ -6,8 +6,6 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import softgeom as sg
 from softgeom.characters import cut
@@ -31,11 +29,7 @@ NAMES = [
 ]
 WORDS = {"fine": "argmaxable", "can never win": "unargmaxable", "tied": "tied"}
 WORDS |= {"missing from the list": "missing"}
-TEXT = st.text(
-    st.sampled_from(
-        "aéeE\u0301\u0306\u00c5\u212b🇩🇪🇫 <Ğgñn한\u1112\u1161x\n\r\t\ufeff\u200d\ufe0f中😀"
-    )
-)
+SIGNS = list("aéeE\u0301\u0306\u00c5\u212b🇩🇪🇫 <Ğgñn한\u1112\u1161x\n\r\t\ufeff\u200d\ufe0f中😀")
 BODY = (
     "const cover = m.coverage(argument.names, argument.verdicts); return argument.texts.map(cover);"
 )
@@ -49,9 +43,9 @@ def layer() -> sg.SoftmaxLayer:
     return sg.SoftmaxLayer(W, tokens=NAMES)
 
 
-@settings(max_examples=1, deadline=None)
-@given(texts=st.lists(TEXT, min_size=300, max_size=300))
-def test_a_text_is_judged_as_the_library_judges_it(javascript, layer, texts):
+def test_a_text_is_judged_as_the_library_judges_it(javascript, layer):
+    rng = np.random.default_rng(1)
+    texts = ["".join(rng.choice(SIGNS, rng.integers(12))) for _ in range(400)]
     verdicts = sg.scan(layer).table["verdict"].tolist()
     assert {"argmaxable", "unargmaxable", "tied"} <= set(verdicts)
     page = javascript("scan_text", BODY, {"names": NAMES, "verdicts": verdicts, "texts": texts})
