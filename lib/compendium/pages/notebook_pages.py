@@ -20,6 +20,7 @@ from compendium.runs import NotebookRun, all_committed
 FOLDER = "docs/notebooks"
 _UP = "../../"  # from a page to the top of the repository
 _LINK = re.compile(r"(\[[^\]]*\]\()(?![a-z]+:|[#/])([^)#\s]+)")  # up to the address, the address
+_CODE = ("<details><summary>Code</summary>\n\n```python\n", "\n```\n\n</details>")
 _KINDS = ("figure", "table", "claim", "conclude")  # calls of the book that leave something to show
 
 
@@ -56,10 +57,11 @@ def page(run: NotebookRun, *, code: bool = False) -> str:
             parts.append(_folded(source))
         for call in calls[number]:
             # a call whose name is computed elsewhere makes what no other call makes
-            for key in _fitting(call, results) or _fitting((call[0], ".*"), set(results) - named):
-                if text := results.pop(key, None):
-                    parts.append(text)
-    return "\n\n".join([*parts, *results.values(), *_values(run)]) + "\n"
+            other = [key for key in results if key not in named]
+            for key in _fitting(call, results) or _fitting((call[0], ".*"), other):
+                parts.append(results.pop(key))
+    text = "\n\n".join([*parts, *results.values(), *_values(run)]) + "\n"
+    return text.replace(f"{_CODE[1]}\n\n{_CODE[0]}", "\n\n\n")  # cells that follow each other
 
 
 def _opening(run: NotebookRun) -> str:
@@ -115,7 +117,7 @@ def _pattern(name: ast.expr) -> str:
 
 
 def _folded(source: str) -> str:
-    return f"<details><summary>Code</summary>\n\n```python\n{source.rstrip()}\n```\n\n</details>"
+    return f"{_CODE[0]}{source.rstrip()}{_CODE[1]}"
 
 
 def _moved(prose: str) -> str:

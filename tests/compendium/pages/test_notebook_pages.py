@@ -13,6 +13,7 @@ CELLS = [
         "markdown",
         "# A *demo*\n\nSee [the data](00_data.ipynb#x), [code](../lib/a.py), [web](https://e.org).",
     ),
+    ("code", "import numpy"),
     ("code", 'x = 1\nbook.figure(f"li{x}", fig)\nbook.table(name, frame)'),
     ("markdown", "## Next"),
     ("code", 'display(book.table("t", f)); book.claim("001-b", gain=1)'),
@@ -67,7 +68,7 @@ def test_results_stand_where_they_are_made(page):
 
 def test_the_site_folds_the_code_in_before_what_it_makes(page):
     text = page(code=True)
-    folded = "<details><summary>Code</summary>\n\n```python\nx = 1\n"
+    folded = "<details><summary>Code</summary>\n\n```python\nimport numpy\n\n\nx = 1\n"
     assert text.index(folded) < text.index("![a line]")
     assert "book.conclude" in text
 
