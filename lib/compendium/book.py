@@ -138,14 +138,16 @@ class Run:
         """Write a figure as PNG and, outside the smoke profile, as PDF, with its sources printed
         under it. `alt` is what somebody who cannot see it needs to know, `sources` what *it* shows,
         where that is not all that the notebook read. The headline ends in the verdict on `claims`,
-        judged before, where one is not confirmed or open. On a stand-in it says that, and nothing
-        else.
+        judged before, where one is not confirmed or open, and the caption says so. On a stand-in
+        the headline says that, and nothing else.
         """
         from compendium import style
 
         shown = self.sources if sources is None else tuple(sources)
-        if headline := self._headline(" ".join(fig.get_suptitle().split()), shown, claims):
+        said = self._said(claims)
+        if headline := self._headline(" ".join(fig.get_suptitle().split()), shown, said):
             style.headline(fig, headline)
+        caption += f" The paper's claim is {said} on this run." if said else ""
         metadata: dict[str, Any] = {"notebook": self.name, "parameters": self.parameters}
         metadata["sources"] = [asdict(source) for source in shown]
         note = "data: " + "; ".join(dict.fromkeys(map(str, shown))) if shown else ""
@@ -159,16 +161,20 @@ class Run:
             self._figures[name]["headline"] = headline
         _show_figure(fig, caption)
 
-    def _headline(self, drawn: str, shown: Iterable[Source], claims: Iterable[str]) -> str:
+    def _said(self, claims: Iterable[str]) -> str:
+        """The verdicts on claims that are not confirmed or open, in words."""
+        found = {self.verdict(id) for id in claims}
+        return " and ".join(verdict for verdict in VERDICTS[1:] if verdict in found)
+
+    @staticmethod
+    def _headline(drawn: str, shown: Iterable[Source], said: str) -> str:
         """What a figure's headline may say: nothing of a paper on a stand-in, no more than the
         verdicts allow elsewhere.
         """
         replaced = dict.fromkeys(source.name for source in shown if source.stand_in)
         if drawn and replaced:
             return f"Stand-in data, no finding: {', '.join(replaced)}"
-        found = {self.verdict(id) for id in claims}
-        said = [verdict for verdict in VERDICTS[1:] if verdict in found]
-        return f"{drawn} ({'; '.join(said)})" if drawn and said else drawn
+        return f"{drawn} ({said})" if drawn and said else drawn
 
     def value(
         self, name: str, value: Any, *, about: str = "", low: Any = None, high: Any = None

@@ -81,6 +81,8 @@ def test_a_headline_says_no_more_than_data_and_verdict_allow(start, sources, gai
     run.figure("gain", fig, caption="A gain.", alt="a gain", claims=["001-a"])
     assert " ".join(fig.get_suptitle().split()) == headline
     assert run._figures["gain"]["headline"] == headline
+    told = run._figures["gain"]["caption"]
+    assert ("is not confirmed on this run" in told) == (gain == 1)
     plt.close(fig)
 
 
