@@ -95,6 +95,31 @@ def test_a_name_that_is_also_a_number_excuses_its_own_class_alone(tmp_path):
         assert main(command) == code
 
 
+def test_an_earlier_scan_says_what_is_expected(tmp_path):
+    """Token by token, each class once: a second one of the same name is news."""
+    ring = [[np.cos(a), np.sin(a)] for a in np.linspace(0, 6, 8)]
+    gate = ["--quiet", "--fail-on", "unargmaxable", "--expected", str(tmp_path / "before")]
+
+    def scanned(name: str, inside: list[str], *more: str) -> int:
+        W = np.array([*ring, *([0.1, 0.01 * n] for n in range(len(inside)))])
+        np.savez(tmp_path / f"{name}.npz", W=W, tokens=np.array([*"abcdefgh", *inside]))
+        command = ["scan", str(tmp_path / f"{name}.npz"), "--out", str(tmp_path / name)]
+        return main([*command, *(more or ["--quiet"])])
+
+    def changed(name: str) -> int:
+        command = ["diff", str(tmp_path / "before"), str(tmp_path / name)]
+        assert main(command) == 0
+        return main([*command, "--exit-code"])
+
+    assert scanned("before", ["x", "y"]) == 0
+    assert scanned("same", ["y", "x"], *gate) == 0
+    assert changed("same") == 0
+    assert scanned("fewer", ["y"], *gate) == 0
+    assert changed("fewer") == boundary.TOO_MANY
+    assert scanned("other", ["y", "z"], *gate) == boundary.TOO_MANY
+    assert scanned("twice", ["y", "x", "x"], *gate) == boundary.TOO_MANY
+
+
 def test_a_finished_scan_is_not_told_how_to_scan(npz, scanned, tmp_path, refused):
     prune = ["prune", npz, "--out", tmp_path / "p.npz", "--results", scanned]
     for option, value in (("--features", "box"), ("--low", 0), ("--seed", 1), ("--after", "relu")):

@@ -155,7 +155,10 @@ def _scan(parser: argparse.ArgumentParser) -> None:
     add("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
     fail = "exit with 4 when more than N classes have this verdict, such as unargmaxable=0"
     add("--fail-on", metavar="VERDICT[=N]", help=fail)
-    listed = "file of classes (tokens or numbers, one a line) that --fail-on does not count"
+    listed = (
+        "what --fail-on does not count: a file of tokens or numbers, one a line, or the folder of "
+        "an earlier scan"
+    )
     add("--expected", type=Path, help=listed)
     _json(parser, "print the summary as JSON")
     add("--quiet", action="store_true", help="print nothing but errors")
@@ -230,6 +233,8 @@ def _coverage(parser: argparse.ArgumentParser) -> None:
 def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", type=Path, help="folder of results")
     parser.add_argument("b", type=Path, help="folder of results")
+    changed = "exit with 4 when a verdict changed, or a token came or went"
+    parser.add_argument("--exit-code", action="store_true", help=changed)
     _json(parser, "print as JSON, with all tokens")
 
 

@@ -11,7 +11,7 @@ from softgeom.asking import Router
 from softgeom.ceiling import Ceilings
 from softgeom.certifying.folder import BLOCKS, EVIDENCE, Report
 from softgeom.commands.ask import listed
-from softgeom.commands.boundary import DONE, UNDECIDED
+from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.layer import SoftmaxLayer, fingerprint
 from softgeom.options import LayerOptions, Options, loaded
 from softgeom.results import ANSWERS, CEILINGS, LAYER
@@ -80,14 +80,15 @@ def explain(model: str, class_: str, **options: Unpack[Options]) -> int:
     return DONE
 
 
-def diff(a: Path, b: Path, *, json: bool = False) -> int:
-    """Compare two tables of verdicts."""
+def diff(a: Path, b: Path, *, exit_code: bool = False, json: bool = False) -> int:
+    """Compare two tables of verdicts; with ``exit_code`` 4 where anything changed."""
     changes = comparing.diff(a, b)
     if json:
         print(dumps(changes, ensure_ascii=True))
-        return DONE
-    for what, tokens in changes.items():
-        shown = " ".join(escape_token(token) for token in tokens[:_SHOWN])
-        shown += " ..." if len(tokens) > _SHOWN else ""
-        print(f"{what}: {len(tokens):,}{f'  {shown}' if tokens else ''}")
-    return DONE
+    else:
+        for what, tokens in changes.items():
+            shown = " ".join(escape_token(token) for token in tokens[:_SHOWN])
+            shown += " ..." if len(tokens) > _SHOWN else ""
+            print(f"{what}: {len(tokens):,}{f'  {shown}' if tokens else ''}")
+    changed = any(tokens for what, tokens in changes.items() if what != "lost in both")
+    return TOO_MANY if exit_code and changed else DONE

@@ -15,6 +15,7 @@ import sys
 import time
 import tokenize
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from json import dumps
 from pathlib import Path
@@ -42,7 +43,7 @@ from softgeom.results import EVIDENCE, folder_for, scan_into
 from softgeom.scan_result import Scan
 from softgeom.scanning import count_labels, decided, never_on, refuse_label_options, scan_labels
 from softgeom.surveying import surveyed, table_of
-from softgeom.verdict_table import escape_token
+from softgeom.verdict_table import escape_token, read_verdicts
 
 _EXAMPLES = 20  # classes that are named on the terminal; the tables have them all
 # layers of at most so many classes are scanned over the network's own set, too
@@ -69,8 +70,7 @@ def scan(
 ) -> int:
     """Scan, check, write, print."""
     limit = _limit(fail_on, expected)
-    listed = f"--expected {expected}"
-    excused = set() if expected is None else set(read_lines(expected, listed, "class"))
+    excused = _excused(expected, limit)
     work, asked = split(options, WorkOptions)
     head, features, why = question(model, **asked)
     layer = head.layer
@@ -128,7 +128,7 @@ def scan(
             weights = found.evidence(t).weights  # type: ignore[union-attr]
             size = f"{text_size(weights):,} bytes of {EVIDENCE}"
             print(f"class {t}: {len(weights)} exact weights, {size}")
-    if limit is not None and (count := _counted(found, limit[0], excused)) > limit[1]:
+    if limit is not None and (count := _counted(found, limit[0], *excused)) > limit[1]:
         over = f"{count} classes are {limit[0]} and not expected; {limit[1]} are allowed."
         print(f"softgeom: {over}", file=sys.stderr)
         return TOO_MANY
@@ -225,10 +225,25 @@ def _limit(fail_on: str | None, expected: Path | None) -> tuple[str, int] | None
     return match[1], int(match[2] or 0)
 
 
-def _counted(found: Scan, verdict: str, excused: set[str]) -> int:
+def _excused(
+    expected: Path | None, limit: tuple[str, int] | None
+) -> tuple[Sequence[str], Counter[str]]:
+    """What is expected to have the verdict: lines that name classes, and how many classes of each
+    token had it in an earlier scan.
+    """
+    if expected is None or limit is None:
+        return (), Counter()
+    if expected.is_dir():
+        table = read_verdicts(expected)
+        return (), Counter(table["token"][table["verdict"] == limit[0]])
+    return read_lines(expected, f"--expected {expected}", "class"), Counter()
+
+
+def _counted(found: Scan, verdict: str, lines: Sequence[str], tokens: Counter[str]) -> int:
     lost = {f.index for f in found.findings if f.evidence.verdict == verdict}
     names = Names(found.layer)
-    return len(lost.difference(*(names.named(name) for name in excused)))
+    new = lost.difference(*(names.named(line) for line in lines))
+    return (Counter(found.layer.token(t) for t in new) - tokens).total()
 
 
 def parse_classes(text: str, classes: int) -> np.ndarray:
