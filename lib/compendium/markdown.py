@@ -17,7 +17,8 @@ import pandas as pd
 if TYPE_CHECKING:
     from compendium.claims import Claim, Judgement
 
-_ROWS, _COLUMNS, _WIDE = 8, 12, 60  # of a table that is shown: rows, columns, characters of a cell
+_WHOLE, _FIRST = 15, 8  # rows of a table that is shown whole, and of a longer one
+_COLUMNS, _WIDE = 12, 60  # of a table that is shown: columns, characters of a cell
 _MARKUP = re.compile(r"([\\`*_\[\]|$~])")
 _NUMBERS_AS_NAMES = {"class", "seed", "id"}  # columns whose numbers name something
 _NATS = set(
@@ -69,12 +70,13 @@ def captioned(frame: pd.DataFrame, caption: str, link: str = "") -> str:
     if any(level is not None for level in frame.index.names):
         frame = frame.reset_index()
     rows, columns = frame.shape
-    parts = [f"the first {_ROWS} of {rows:,} rows"] * (rows > _ROWS)
+    shown = rows if rows <= _WHOLE else _FIRST
+    parts = [f"the first {shown} of {rows:,} rows"] * (rows > shown)
     parts += [f"{_COLUMNS} of {columns} columns"] * (columns > _COLUMNS)
     if link:
         parts.append(link)
     aside = f" ({', '.join(parts)})" if parts else ""
-    return f"**Table.** {plain(caption)}{aside}\n\n{table(frame.iloc[:_ROWS, :_COLUMNS])}"
+    return f"**Table.** {plain(caption)}{aside}\n\n{table(frame.iloc[:shown, :_COLUMNS])}"
 
 
 def claim(stated: Claim, judged: Judgement) -> str:

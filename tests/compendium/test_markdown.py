@@ -31,13 +31,14 @@ def test_a_value_has_three_digits_and_no_markup(value, shown):
 
 def test_a_table_says_its_caption_its_unit_and_what_is_left_out():
     frame = pd.DataFrame(
-        {"class": [1305] * 9, "loss": [0.5] * 9} | {f"c_{n}": True for n in range(12)}
+        {"class": [1305] * 16, "loss": [0.5] * 16} | {f"c_{n}": True for n in range(12)}
     )
     text = markdown.captioned(frame.rename_axis("row"), "All | of it", "[csv](x.csv)")
     told, _, head, rule, first, *_ = text.splitlines()
-    left = "the first 8 of 9 rows, 12 of 15 columns, [csv](x.csv)"
+    left = "the first 8 of 16 rows, 12 of 15 columns, [csv](x.csv)"
     assert told == f"**Table.** All \\| of it ({left})"
     assert head.startswith("| row | class | loss (nats) | c 0 | c 1 |")
     assert rule.startswith("| ---: | ---: | ---: | --- |")
     assert first.startswith("| 0 | 1305 | 0.5 | yes | yes |")
     assert len(text.splitlines()) == 4 + 8
+    assert len(markdown.captioned(frame[:15], "short").splitlines()) == 4 + 15

@@ -7,7 +7,7 @@ import pytest
 from compendium import runs
 from compendium.pages import notebook_pages
 
-TABLE = "x,loss\n" + "".join(f"{n},{n / 7}\n" for n in range(14))
+TABLE = "x,loss\n" + "".join(f"{n},{n / 7}\n" for n in range(16))
 CELLS = [
     (
         "markdown",
@@ -48,7 +48,7 @@ def test_results_stand_where_they_are_made(page):
         "![a line](../../figures/default/10_demo-line.png)\n\n*A line.*",
         "**Table.** Another (",
         "## Next",
-        "**Table.** A &lt;table&gt; (the first 8 of 14 rows, "
+        "**Table.** A &lt;table&gt; (the first 8 of 16 rows, "
         "[all as CSV](../../results/default/10_demo/t.csv))\n\n"
         "| x | loss (nats) |\n| ---: | ---: |\n| 0 | 0 |\n| 1 | 0.143 |",
         "001, Section b, `001-b`\n\n- *Stated.* What 001-b says.\n- *Found.* -1.00 nats\n"
