@@ -11,6 +11,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Container
+from typing import Any
 
 import yaml
 
@@ -221,13 +222,18 @@ def _coverage(
         verdicts = "; ".join(
             f"[{known[claim.id].verdict}](#{claim.id})"
             for claim in chosen
-            if claim.id in known
-            and claim.notebook == name
-            and claim.kind != "ours"
-            and same_place(row["place"], claim.place)
+            if claim.id in known and claim.kind != "ours" and belongs(claim, row)
         )
         lines.append(f"| {plain(row['place'])} | {about} | {image} | {status} | {verdicts} |")
     return [f"## Where everything is\n\n{len(rows)} rows: {told}.", "\n".join(lines)]
+
+
+def belongs(claim: Claim, row: dict[str, Any]) -> bool:
+    """Whether a row of `data/reference/coverage.yaml` is where a claim of a paper belongs: the row
+    names it, or it shares the row's notebook and place.
+    """
+    here = claim.notebook == row.get("notebook") and same_place(row["place"], claim.place)
+    return here or claim.id in row.get("claims", ())
 
 
 def same_place(row: str, claim: str) -> bool:

@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from compendium import runs
+from compendium import claims, paths, runs
 from compendium.pages import gallery, readme
 
 STATEMENT = "For all a < b | c the *map* folds; " + "and so on " * 20
@@ -136,3 +136,15 @@ def _anchors(text: str) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
     return slugs | set(re.findall(r'id="([^"]+)"', text))
+
+
+def test_each_claim_of_a_paper_has_a_place_on_its_page():
+    register = claims.load()
+    path = paths.root() / "data" / "reference" / "coverage.yaml"
+    coverage = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for claim in (claim for claim in register.values() if claim.kind != "ours"):
+        assert any(gallery.belongs(claim, row) for row in coverage[claim.paper]), claim.id
+    for row in (row for rows in coverage.values() for row in rows):
+        assert set(row.get("claims", ())) <= set(register), row["place"]
+        assert row["status"] in ("made", "other data", "not yet", "cannot")
+        assert row["status"] in ("made", "not yet") or row.get("why"), row["place"]
