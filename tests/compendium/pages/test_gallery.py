@@ -93,7 +93,7 @@ def test_the_coverage_names_what_is_recorded(repository):
         if key not in recorded[row["notebook"]]
     ]
     assert odd == []
-    keys = {"place", "about", "notebook", "shows", "status", "why"}
+    keys = {"place", "about", "notebook", "shows", "claims", "status", "why"}
     assert all(set(row) <= keys for found in rows.values() for row in found)
     places = " ".join(row["place"] for row in rows["001"]) + " Tables 4, 5, 6, 7, 8"
     for label in [*(f"Figure {n}" for n in range(1, 13)), *(f"Table {n}" for n in (1, 2, 3, 9))]:
