@@ -134,7 +134,7 @@ def _rows(what: str) -> list[dict[str, str]]:
 
 def _source(notebook: str, *claimed: str) -> str:
     """The line under a step: its notebook, and the claim with its rule."""
-    links = [f'<a href="notebooks/{notebook}.html">notebook {notebook.partition("_")[0]}</a>']
+    links = [f'<a href="docs/notebooks/{notebook}.html">notebook {notebook.partition("_")[0]}</a>']
     links += [f'<a href="docs/papers/{id[:3]}.html#{id}">claim {id}</a>' for id in claimed]
     return f'<p class="source">{" · ".join(links)}</p>'
 

@@ -23,7 +23,7 @@ def test_it_is_one_small_file_whose_steps_have_figures_and_sources(text):
     assert len(steps) >= 8
     for step in steps:
         assert step.count("<svg") == 1
-        (notebook,) = re.findall(r'href="notebooks/([\w]+)\.html"', step)
+        (notebook,) = re.findall(r'href="docs/notebooks/([\w]+)\.html"', step)
         assert paths.notebook(notebook).is_file()
 
 
