@@ -144,7 +144,9 @@ def read(path, fingerprint, d):
     texts, columns = read_container(path)
     demand(texts.get("format") == FORMAT, f"its format is not {FORMAT!r}")
     demand(texts.get("holds") in VERDICTS, "it holds something unknown")
-    fields = {"format", "holds", "layer", "features", *("k" * (texts["holds"] == "experts"))}
+    fields = {"format", "holds", "layer", "features"}
+    if texts["holds"] == "experts":
+        fields |= {"k"} | ({"blank"} & texts.keys())
     demand("readout" not in texts, "its probabilities are not a plain softmax: not checked here")
     demand(texts.keys() == fields, "its header has other fields")
     demand(texts["layer"] == fingerprint, "it belongs to another layer")
@@ -358,6 +360,17 @@ class Layer:
         v = [Fraction(p - q, self.unit) for p, q in v]
         return features.effective(v, self.b[a] - self.b[b])
 
+    def sum_of_leads(self, features, pairs, weights, margin):
+        """Effective row and bias of ``sum l (y_a - y_b - margin)`` over pairs (a, b)."""
+        (L, scale), own = whole(weights), defaultdict(int)
+        for (a, b), share in zip(pairs, L, strict=True):
+            own[a] += share
+            own[b] -= share
+        columns = zip(*(self.rows[i] for i in own), strict=True)
+        v = [Fraction(sum(map(mul, own.values(), one)), scale * self.unit) for one in columns]
+        c = sum(self.b[i] * share for i, share in own.items()) - margin * sum(L)
+        return features.effective(v, c / scale)
+
     @cached_property
     def lengths(self):
         """Squared, of the rows."""
@@ -414,6 +427,8 @@ def blocked(layer, features, claim):
     if not -math.inf < claim.margin <= 0:
         return None
     pairs, weights = claim.found
+    if features.held(*layer.sum_of_leads(features, pairs, weights, Fraction(claim.margin))):
+        return "room"
     rows, C = zip(*(layer.difference(features, a, b) for a, b in pairs), strict=True)
     (L, unit), (flat, scale) = whole(weights), whole([a for row in rows for a in row])
     C = [c - Fraction(claim.margin) for c in C]
@@ -421,8 +436,6 @@ def blocked(layer, features, claim):
     columns = [*zip(*D, strict=True)]
     v = [sum(map(mul, L, column)) for column in columns]  # over scale * unit
     c = sum(map(mul, C, L)) / unit
-    if features.held([Fraction(a, scale * unit) for a in v], c):
-        return "room"
     # What must vanish, for weights that must exist: coordinates in which nearly everything cancels.
     sizes = [sum(map(mul, L, map(abs, column))) for column in columns]
     tiny = [10**6 * abs(a) <= size for a, size in zip(v, sizes, strict=True)]
@@ -537,10 +550,18 @@ def met(blocking_sets, size, left=None):
     )
 
 
-def check_experts(k, everything, classes):
-    """Say what follows about each expert from the orders about it, which stand together."""
+def check_experts(k, blank, everything, classes):
+    """Say what follows about each expert from the orders about it, which stand together. A blank is
+    no rival: no order names it, and where it is does not count.
+    """
     demand(re.fullmatch("[1-9][0-9]{0,8}", k) and int(k) <= classes, "k is not a number of experts")
     k, last, said = int(k), -1, dict.fromkeys(("possible", "impossible", "undecided"), 0)
+    if blank is not None:
+        known = re.fullmatch("0|[1-9][0-9]{0,8}", blank) and int(blank) < classes
+        demand(known, "the blank is no class")
+        named = any(int(blank) in claim.level for claim in everything)
+        demand(not named, "an order names the blank, which is no rival")
+        classes -= 1
     for first, some in groupby(everything, key=lambda claim: claim.blocks[0]):
         group, expert = list(some), first[0]
         about_it = all(claim.rest is None and len(claim.blocks) < 3 for claim in group)
@@ -559,7 +580,11 @@ def check_experts(k, everything, classes):
         said[verdict] += 1
     demand(last >= 0, "it names no expert")
     told = ", ".join(f"{count} {verdict}" for verdict, count in said.items())
-    return f"experts among the top k = {k}: {told}"
+    told = f"experts among the top k = {k}: {told}"
+    if blank is None:
+        return told
+    text = f"; the {said['impossible']} are never in the most probable text of CTC" * (k >= 3)
+    return f"{told}; class {blank} is the blank and no rival{text}"
 
 
 # ---- Odds: 1 / p - 1 = sum exp(y_i - y_t) >= exp(A), A = H(l) + sum l_i b_i - b_t - s_X(r)
@@ -741,7 +766,7 @@ def check(options):
     check_scope(holds, everything, sets)
     print(f"layer: {C} classes x {d} features, {fingerprint}")
     if holds == "experts":
-        print(check_experts(texts["k"], everything, C))
+        print(check_experts(texts["k"], texts.get("blank"), everything, C))
     failed, draw = [], random.Random(options.seed).sample
     for number, features in enumerate(sets):
         print(f"feature set: {features}")

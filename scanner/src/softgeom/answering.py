@@ -15,6 +15,7 @@ import numpy as np
 from softgeom.asking import Answers, Router, ask_experts, ask_label_sets, find_blocking_set
 from softgeom.asking.ask import ask as ask_orders
 from softgeom.asking.candidates import above
+from softgeom.asking.texts import ask_texts, blank_of
 from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
 from softgeom.names import Names
 from softgeom.options import Options, SetOptions, facts, feature_set, loaded, spelled_out, split
@@ -32,6 +33,8 @@ def ask(
     together: Iterable[Any] | None = None,
     on: Iterable[Any] | None = None,
     experts: int | None = None,
+    in_text: Iterable[int | str] | None = None,
+    ctc_blank: int | str | None = None,
     sample: int | None = None,
     size: int | None = None,
     seed: int = 0,
@@ -55,12 +58,17 @@ def ask(
         Can these be the top in this order; the top in any order; exactly the labels that are on?
     experts : int, optional
         Which experts can be among a router's top K?
+    in_text : classes, optional
+        Which of these are never in the most probable text of a CTC decoder (docs/texts.md)? An
+        empty list asks about all that can never win a frame.
+    ctc_blank : class, optional
+        The blank of that decoder; default the class that is called so.
     sample, size : int, optional
         So many random sets of ``size`` (2) classes for ``order``, ``together`` or ``on``.
     features, bound, low, after
         As for ``softgeom.scan``; default the box, for ``together`` without bias the unit ball.
     seed, n_jobs : int
-        Of the random sets; workers.
+        Of the random sets, and of the parts for ``in_text``; workers.
     out : path, optional
         Folder for the answers and their evidence.
     with_layer : bool
@@ -83,7 +91,9 @@ def ask(
     1
     """
     asks = {"blocked_by": blocked_by, "order": order, "together": together, "on": on}
-    kind = kind_of(asks | {"experts": experts}, among)
+    kind = kind_of(asks | {"experts": experts, "in_text": in_text}, among)
+    if ctc_blank is not None and kind != "in_text":
+        raise ValueError(f"--ctc-blank has no meaning with --{kind}: leave one of them out.")
     _refuse_meaningless(kind, sample, size, seed, n_jobs)
     if with_layer and out is None:
         raise ValueError("--with-layer writes beside the answers: pass --out, too.")
@@ -100,15 +110,20 @@ def ask(
     place = None if out is None else folder_of_answers(out)
     with nullcontext() if place is None else alone(place):
         found: Answers | Router
+        how: Any
         if kind == "experts":
             found = ask_experts(layer, experts or 0, features=features)
+        elif kind == "in_text":
+            blank = blank_of(names) if ctc_blank is None else ctc_blank
+            listed, how = list(in_text or ()) or None, {"seed": seed, "n_jobs": n_jobs}
+            found = ask_texts(layer, listed, blank=blank, features=features, **how)
         elif blocked_by is not None:
             t = names.find(blocked_by, "--blocked-by")
             found = _blocking(layer, t, competing, features)
         else:
             chosen = asks.get(kind) if kind != "among" else [[t] for t in competing or ()]
             classes = _sets(names, kind, chosen, competing, sample, size or 2, seed)
-            how: Any = {"features": features, "n_jobs": n_jobs}
+            how = {"features": features, "n_jobs": n_jobs}
             found = _orders(layer, kind, classes, competing, progress=progress, **how)
         if isinstance(found, Answers):
             found = replace(found, head=facts(head, features))
@@ -126,10 +141,11 @@ def kind_of(asks: dict[str, Any], among: Any) -> str:
         raise ValueError(f"--{one} and --{two} are two questions: ask one at a time.")
     if not given and among is None:
         raise ValueError(
-            "nothing is asked: pass --among, --blocked-by, --order, --together, --on or --experts."
+            "nothing is asked: pass --among, --blocked-by, --order, --together, --on, --experts or "
+            "--in-text."
         )
     kind = given[0] if given else "among"
-    if kind in ("on", "experts") and among is not None:
+    if kind in ("on", "experts", "in_text") and among is not None:
         raise ValueError(f"--among has no meaning with --{kind}: leave one of them out.")
     return kind
 
@@ -140,7 +156,7 @@ def _refuse_meaningless(
     said = kind.replace("_", "-")
     if sample is not None and kind not in ("order", "together", "on"):
         raise ValueError(f"--sample draws sets for --order, --together or --on, not for --{said}.")
-    if sample is None and (size is not None or seed != 0):
+    if sample is None and (size is not None or (seed != 0 and kind != "in_text")):
         name = "size" if size is not None else "seed"
         raise ValueError(f"--{name} is that of random sets: pass --sample, too.")
     if n_jobs != 1 and kind in ("experts", "blocked_by"):

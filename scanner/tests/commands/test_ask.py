@@ -138,6 +138,19 @@ def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(
         recheck(out)
 
 
+def test_what_is_never_in_a_text_is_checked_twice(tmp_path, told, recheck):
+    """Three triangles around the origin, and a blank that is far out."""
+    t = np.linspace(0, 2 * np.pi, 10)[:-1]
+    W = np.vstack([[[2, 0], [0, 0]], np.stack([np.cos(t), np.sin(t)], axis=1)])
+    model, out = saved(tmp_path / "ctc.npz", W, tokens=["<blank>", *"tabcdefghi"]), tmp_path / "out"
+    said = told("ask", model, "--in-text", "--out", out, "--with-layer")
+    assert "1 never in the text" in said
+    assert "of all but the blank, class 0" in told("verify", out, model)
+    assert "the 1 are never in the most probable text of CTC" in recheck(out)
+    found = told("ask", model, "--in-text", "a", "t", "--ctc-blank", "0", "--json")
+    assert json.loads(found)["counts"] == {"possible": 1, "impossible": 1, "undecided": 0}
+
+
 def test_a_forged_margin_is_noticed(square, tmp_path, told, refused):
     out = tmp_path / "out"
     told("ask", square, "--order", "a", "b", "--out", out)
@@ -166,6 +179,9 @@ def test_a_forged_margin_is_noticed(square, tmp_path, told, refused):
         (["--experts", "6"], "5 experts chooses 1 to 5 of them, not 6"),
         (["--experts", "1", "--among", "a"], "--among has no meaning with --experts"),
         (["--experts", "1", "--sample", "3"], "--sample draws sets"),
+        (["--in-text"], "no classes are called <blank>: name the decoder's blank"),
+        (["--in-text", "--ctc-blank", "nobody"], "the blank: the model has no class 'nobody'"),
+        (["--order", "a", "--ctc-blank", "a"], "--ctc-blank has no meaning with --order"),
         (["--order", "a", "--size", "3"], "pass --sample, too"),
         (["--order", "a", "--with-layer"], "pass --out, too"),
         (["--order", "a", "--out", ""], "--out is empty"),

@@ -570,6 +570,18 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "no experts at all": of_experts(lambda g: g.clear()),
         "two experts in one order": of_experts(lambda g: g[1][0]["order"][0].append(0)),
     },
+    "texts": {
+        "one blocking set less": of_experts(lambda g: g[0].pop()),
+        "another class as the blank": texts(blank="3"),
+        "the class itself as the blank": texts(blank="1"),
+        "a blank that does not exist": texts(blank="17"),
+        "a negative blank": texts(blank="-1"),
+        "a blank written otherwise": texts(blank="00"),
+        "a blank as a number": texts(blank=0),
+        "a blank without k": texts(k=None),
+        "a larger k beside a blank": texts(k="4"),
+        "a blank of answers": texts(holds="answers"),
+    },
     "ceilings, level": {
         "a ceiling an ulp below a third": entry("ceilings", 0, float(np.nextafter(1 / 3, 0))),
         "a third, which float64 rounds down": entry("ceilings", 0, 1 / 3),

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from evidence import Evidence
 
-from softgeom.asking import ask, ask_experts
+from softgeom.asking import ask, ask_experts, ask_texts
 from softgeom.ceiling import ceilings
 from softgeom.certifying.order import Order
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
@@ -139,6 +139,9 @@ def files() -> dict[str, Honest]:
     router = SoftmaxLayer(np.vstack([[[0, 0]], RING, RING * 0.875]))
     found["experts"] = Honest(router, saved(ask_experts(router, 2, features=Box(1.0))))
     found["experts, one"] = Honest(router, saved(ask_experts(router, 1, features=Ball(1.0))))
+    rings = np.vstack([[[2, 0], [0, 0]], *(RING * size for size in (1, 0.875, 0.75))])
+    ctc = SoftmaxLayer(rings)
+    found["texts"] = Honest(ctc, saved(ask_texts(ctc, [1, 2, 12], features=Box(1.0))))
     with np.errstate(all="ignore"):
         for name, features in SETS.items():
             content = saved(ceilings(box.layer, features=features))

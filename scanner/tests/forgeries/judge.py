@@ -178,7 +178,8 @@ def falsehoods(evidence: Evidence, layer: SoftmaxLayer, honest: Evidence) -> lis
     if evidence.holds == "experts":
         k = int(evidence.texts["k"])
         for expert, some in itertools.groupby(claims, key=lambda claim: claim["order"][0][0]):
-            if not _follows(judges[0], k, expert, list(some)):
+            blank = evidence.texts.get("blank")
+            if not _follows(judges[0], k, expert, list(some), blank):
                 wrong.append(f"expert {expert}")
     return wrong
 
@@ -197,8 +198,11 @@ def _false_ceilings(claims: list[dict[str, Any]], honest: Evidence) -> list[str]
     ]
 
 
-def _follows(judge: Judge, k: int, expert: int, group: list[dict[str, Any]]) -> bool:
-    others, kinds = [i for i in range(len(judge.rows)) if i != expert], [c["kinds"] for c in group]
+def _follows(
+    judge: Judge, k: int, expert: int, group: list[dict[str, Any]], blank: str | None
+) -> bool:
+    apart = {expert} if blank is None else {expert, int(blank)}
+    others, kinds = [*{*range(len(judge.rows))} - apart], [c["kinds"] for c in group]
     if 4 in kinds:
         return not {*kinds} & {*POINTS}
     if {*kinds} & {*POINTS}:
@@ -207,4 +211,5 @@ def _follows(judge: Judge, k: int, expert: int, group: list[dict[str, Any]]) -> 
         return len(group) == 1 and judge.contains(z) and ahead < k
     blocking = [set(claim["order"][1]) for claim in group if claim["order"][0] == [expert]]
     choices = itertools.combinations(others, min(k - 1, len(others)))
-    return all(any(p.isdisjoint(ahead) for p in blocking) for ahead in choices)
+    held = all(any(p.isdisjoint(ahead) for p in blocking) for ahead in choices)
+    return held and blank != str(expert)

@@ -92,7 +92,7 @@ def test_findings_come_back_in_the_order_of_the_classes(saved):
 def test_answers_come_back_and_experts_group_by_group(tmp_path):
     path = tmp_path / "answers"
     save_answers(path, LAYER, SET, ANSWERS)
-    features, found, k = load_answers(path, LAYER)
+    features, found, k, _ = load_answers(path, LAYER)
     assert (features, k) == (SET, None)
     assert [a.order for a in found] == [a.order for a in ANSWERS]
     assert [a.margin for a in found] == [-1.0, np.inf, 0.5, -0.25]

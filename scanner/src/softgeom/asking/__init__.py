@@ -12,6 +12,7 @@ from softgeom.asking.retrieval import (
     moment_index,
     never_first,
 )
+from softgeom.asking.texts import ask_texts
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Answer, Comparisons
@@ -19,7 +20,7 @@ from softgeom.certifying.verdict import Answer, Comparisons
 __all__ = [
     "Answer", "Answers", "BlockingSet", "Checker", "Chosen", "Comparisons", "Order", "Router",
     "ask", "ask_among", "ask_experts", "ask_label_sets", "ask_labels", "ask_rankings",
-    "ask_together", "find_blocking_set", "fourier_layer",
+    "ask_texts", "ask_together", "find_blocking_set", "fourier_layer",
     "largest_safe_set", "make_index", "mixed_pair", "mixture", "moment_index", "never_first",
     "survives_mixing", "with_threshold",
 ]  # fmt: skip

@@ -104,7 +104,7 @@ class Answers:
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Answers:
         """Read what ``save`` wrote, to ``verify``; ValueError if damaged or of another layer."""
-        features, answers, _ = load_answers(path, layer)
+        features, answers, *_ = load_answers(path, layer)
         return cls(layer, features, answers)
 
 

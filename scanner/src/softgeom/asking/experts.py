@@ -66,19 +66,27 @@ class Chosen:
         """point, disjoint blocking sets, heaviest ahead, or meeting all blocking sets."""
         return self.answers[0].method
 
-    def check(self, layer: SoftmaxLayer, features: FeatureSet) -> bool:
+    @property
+    def margin(self) -> float:
+        """The weakest of the bounds <= 0 that keep it out, or the margin > 0 at its point."""
+        return max(answer.margin for answer in self.answers)
+
+    def check(self, layer: SoftmaxLayer, features: FeatureSet, blank: int | None = None) -> bool:
         """Whether the evidence proves the verdict; EvidenceError where it does not."""
-        verify_expert(layer, features, self.expert, self.k, self.verdict, self.answers)
+        verify_expert(layer, features, self.expert, self.k, self.verdict, self.answers, blank)
         return True
 
 
 @dataclass(frozen=True, eq=False)
 class Router:
-    """Verdicts on the experts of one router."""
+    """Verdicts on the experts of one router, or on the classes of a CTC decoder (texts.py), whose
+    ``blank`` is no rival.
+    """
 
     layer: SoftmaxLayer
     features: FeatureSet
     experts: list[Chosen]
+    blank: int | None = None
 
     @property
     def k(self) -> int:
@@ -108,24 +116,24 @@ class Router:
         experts = [expert.expert for expert in self.experts]
         if len(set(experts)) < len(experts) or len({expert.k for expert in self.experts}) > 1:
             raise EvidenceError("An expert occurs twice, or experts differ in k.")
-        return all(expert.check(self.layer, self.features) for expert in self.experts)
+        return all(each.check(self.layer, self.features, self.blank) for each in self.experts)
 
     def save(self, path: str | Path) -> None:
         """Write the answers to one file, expert by expert, as ``Answers.save`` does."""
         experts = sorted(self.experts, key=lambda chosen: chosen.expert)
         answers = [answer for chosen in experts for answer in chosen.answers]
-        save_answers(path, self.layer, self.features, answers, self.k)
+        save_answers(path, self.layer, self.features, answers, self.k, self.blank)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Router:
         """Read what ``save`` wrote, to ``verify``; ValueError if damaged, or of another layer."""
-        features, answers, k = load_answers(path, layer)
+        features, answers, k, blank = load_answers(path, layer)
         groups = groupby(answers, key=lambda answer: answer.order.blocks[0][0])
         experts = [Chosen(e, k or 0, list(some)) for e, some in groups]
         numbers = [e.expert for e in experts]
         if not k or not numbers or numbers != sorted(set(numbers)):
             raise ValueError(f"{path} is not about experts, each once and in increasing order.")
-        return cls(layer, features, experts)
+        return cls(layer, features, experts, blank)
 
 
 def ask_experts(
@@ -148,13 +156,22 @@ def ask_experts(
     return Router(layer, features, [_decide(layer, e, k, features, most) for e in asked])
 
 
-class _Search:
-    """The orders asked about one expert so far, and the blocking sets that they gave."""
+class Search:
+    """The orders asked about one expert so far, and the blocking sets that they gave. A blank is
+    never a rival.
+    """
 
     def __init__(
-        self, layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int
+        self,
+        layer: SoftmaxLayer,
+        e: int,
+        k: int,
+        features: FeatureSet,
+        most: int,
+        blank: int | None = None,
     ) -> None:
         self.layer, self.e, self.k, self.features, self.left = layer, e, k, features, most
+        self.rivals = [i for i in range(layer.classes) if i not in (e, blank)]
         self.blocking: list[Answer] = []
         self.open: Answer | None = None  # the order that stayed undecided
         self.heaviest: list[int] = []  # of each the member with the largest weight
@@ -163,13 +180,12 @@ class _Search:
     def ask(self, ahead: set[int]) -> Answer | None:
         """``{e} > all but those ahead``: a point, k - 1 or fewer ahead; None adds what blocks e."""
         self.left -= 1
-        others = [i for i in range(self.layer.classes) if i != self.e and i not in ahead]
-        order = above([[self.e]], others)
+        order = above([[self.e]], [i for i in self.rivals if i not in ahead])
         answer = ask(self.layer, [order], features=self.features)[0]
         evidence = answer.evidence
         if isinstance(evidence, Unknown):
             self.open = answer
-            raise _OpenError
+            raise OpenError
         if isinstance(evidence, Comparisons):
             held = Order([[self.e], weighed(evidence)])
             self.blocking.append(about(self.checker, answer, held))
@@ -180,8 +196,8 @@ class _Search:
             return answer
         # fewer may be ahead at this point than were allowed to be
         y = self.checker.logits(self.features.feature(evidence.point))
-        order = above([[self.e]], np.flatnonzero(y < y[self.e]).tolist())
-        few = self.layer.classes - len(order.named) < self.k
+        order = above([[self.e]], [i for i in self.rivals if y[i] < y[self.e]])
+        few = 1 + len(self.rivals) - len(order.named) < self.k
         won = few and self.checker.margin(order, evidence.point) > 0
         return about(self.checker, answer, order) if won else None
 
@@ -216,15 +232,15 @@ class _Search:
             answer = self.ask(ahead)
             if answer is not None:
                 return answer
-        raise _OpenError
+        raise OpenError
 
 
-class _OpenError(RuntimeError):
+class OpenError(RuntimeError):
     """No verdict within the questions allowed."""
 
 
 def _decide(layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int) -> Chosen:
-    search = _Search(layer, e, k, features, most)
+    search = Search(layer, e, k, features, most)
 
     def chosen(answers: list[Answer], method: str) -> Chosen:
         return Chosen(e, k, [replace(answer, method=method) for answer in answers])
@@ -238,7 +254,7 @@ def _decide(layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int
         if (found := search.let_pass()) is not None:
             return chosen([found], "heaviest ahead")
         found = search.meet()
-    except _OpenError:
+    except OpenError:
         open_ = Answer(Order([[e]]), Unknown(np.inf, "too many questions"), "", 0, np.inf)
         return chosen([*search.blocking, search.open or open_], "meeting all blocking sets")
     return chosen(search.blocking if found is None else [found], "meeting all blocking sets")

@@ -113,14 +113,17 @@ def save_answers(
     features: FeatureSet,
     answers: Sequence[Answer],
     k: int | None = None,
+    blank: int | None = None,
 ) -> None:
-    """Write answers, all or nothing; with k those about experts among the top k."""
+    """Write answers, all or nothing; with k those about experts among the top k, of all classes but
+    a ``blank``, where there is one.
+    """
     claims = [
         Claim(0, a.order.blocks, a.order.rest, a.evidence, a.method, a.steps, a.margin)
         for a in answers
     ]
     holds = "answers" if k is None else "experts"
-    more = {} if k is None else {"k": str(k)}
+    more = {name: str(n) for name, n in (("k", k), ("blank", blank)) if n is not None}
     _write(path, holds, layer, [features], _columns(layer, claims), **more)
 
 
@@ -255,16 +258,16 @@ def load_parts(path: str | Path, layer: SoftmaxLayer, known: str | None = None) 
 
 def load_answers(
     path: str | Path, layer: SoftmaxLayer
-) -> tuple[FeatureSet, list[Answer], int | None]:
-    """The feature set, the answers about orders of this layer, and k where they are about experts;
-    ValueError as for `load_parts`.
+) -> tuple[FeatureSet, list[Answer], int | None, int | None]:
+    """The feature set, the answers about orders of this layer, and where they are about experts k,
+    and the blank, if one counts for nobody; ValueError as for `load_parts`.
     """
     with _reading(path):
         file = _File(Path(path), layer, ("answers", "experts"))
         features = file.only_set()
         claims = [(Order(c.blocks, c.rest), *c[3:7]) for c in file.claims()]
         _require(not np.any(file.kinds == TWIN), "an order has a twin")
-        return features, [Answer(*claim) for claim in claims], file.k
+        return features, [Answer(*claim) for claim in claims], file.k, file.blank
 
 
 def load_odds(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, Odds, Readout]:
@@ -299,7 +302,7 @@ def read_columns(path: str | Path) -> tuple[dict[str, str], dict[str, Array]]:
 def _header(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
     texts, arrays = container.read(path)
     _require(texts.get("format") == FORMAT, f"its format is not {FORMAT!r}")
-    optional = {"experts": {"k"}, "ceilings": {"readout"}}.get(texts["holds"], set())
+    optional = {"experts": {"k", "blank"}, "ceilings": {"readout"}}.get(texts["holds"], set())
     names = {"format", "holds", "layer", "features"} | (optional & set(texts))
     _require(set(texts) == names, "its header has other fields")
     known = texts["holds"] in ("scan", "answers", "experts", "ceilings")
@@ -320,11 +323,11 @@ class _File:
         _require(texts["holds"] in holds, f"it holds {texts['holds']}, not {' or '.join(holds)}")
         if texts["layer"] != (known or fingerprint(layer)):
             raise _OtherLayerError
-        self.layer, self.k = layer, None
+        self.layer, self.k, self.blank = layer, None, None
         if "k" in texts:
-            self.k = int(texts["k"]) if re.fullmatch("[0-9]{1,9}", texts["k"]) else 0
-            fits = str(self.k) == texts["k"] and 1 <= self.k <= layer.classes
-            _require(fits, "k is not a number of experts")
+            self.k = _number(texts["k"], 1, layer.classes, "k is not a number of experts")
+        if "blank" in texts:
+            self.blank = _number(texts["blank"], 0, layer.classes - 1, "the blank is no class")
         stored = json.loads(texts["features"])
         self.sets = [FeatureSet.from_json(one) for one in stored]
         for features in self.sets:
@@ -457,6 +460,13 @@ class _File:
         values = self._take("weights", size) if kind == WEIGHTS else self._fractions(size)
         _require(all(value > 0 for value in values), "a weight is not positive")
         return Comparisons(a, b, values)
+
+
+def _number(text: str, low: int, high: int, reason: str) -> int:
+    """A number from ``low`` to ``high``, in the one way in which it is written."""
+    written = re.fullmatch("0|[1-9][0-9]{0,8}", text)
+    _require(written and low <= int(text) <= high, reason)
+    return int(text)
 
 
 def _listed(name: str, stored: Array) -> list[str]:

@@ -287,12 +287,14 @@ def verify_expert(
     k: int,
     verdict: str,
     answers: Sequence[Answer],
+    blank: int | None = None,
 ) -> None:
     """Check that answers about orders ``{e} > R`` prove whether expert e can be among the top k.
 
     *Possible* takes a point of one order that leaves at most k - 1 other experts out; *impossible*
     impossible orders such that no k - 1 other experts have a member in each R: whoever lets e be
-    chosen has a member of every R ahead of it. EvidenceError if they prove neither.
+    chosen has a member of every R ahead of it. A ``blank`` is no rival: no R holds it, and where it
+    is does not count. EvidenceError if they prove neither.
     """
     if verdict not in ("possible", "impossible", "undecided") or not (
         0 <= expert < layer.classes and 1 <= k <= layer.classes
@@ -306,12 +308,14 @@ def verify_expert(
     for order in orders:
         if order.rest or order.blocks[0] != (expert,) or len(order.blocks) > 2:
             raise EvidenceError(f"Expert {expert}: an answer is about another order.")
+        if blank is not None and blank in order.named:
+            raise EvidenceError(f"Expert {expert}: an order names the blank, which is no rival.")
     if verdict == "possible":
         if [answer.verdict for answer in answers] != ["possible"]:
             raise EvidenceError(
                 f"Expert {expert}: it takes one point to prove that it is possible."
             )
-        ahead = layer.classes - len(orders[0].named)
+        ahead = layer.classes - len(orders[0].named) - (blank is not None)
         if ahead >= k:
             raise EvidenceError(
                 f"Expert {expert}: the point leaves {ahead} experts that may be ahead."

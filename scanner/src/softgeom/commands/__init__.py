@@ -206,6 +206,9 @@ def _ask(parser: argparse.ArgumentParser) -> None:
         add(option, action="append", **names, help=f"{what} (repeatable)")
     experts = "which experts can be among a router's top K?"
     add("--experts", type=_count, metavar="K", help=experts)
+    text = "which are never in CTC's most probable text? (no CLASS: all that can never win a frame)"
+    add("--in-text", **names, help=text)
+    add("--ctc-blank", metavar="CLASS", help="its blank (default: the class called <blank>)")
     sample = "N random sets of --size classes for --order, --together, --on"
     add("--sample", type=_count, metavar="N", help=sample)
     add("--size", type=_count, metavar="K", help="classes of a random set (default: 2)")

@@ -18,7 +18,9 @@ from softgeom.verdict_table import at_least, escape_token
 
 _SHOWN = 20  # answers on the terminal; answers.csv has them all
 _PARTS = 4  # comparisons of a proof that are named
-_QUESTIONS = ("order", "together", "on", "experts", "blocked_by")
+# of CTC's most probable text; a class that is not excluded may still be in none
+_IN_TEXT = {"possible": "not excluded", "impossible": "never in the text", "undecided": "undecided"}
+_QUESTIONS = ("order", "together", "on", "experts", "in_text", "blocked_by")
 
 
 def ask(
@@ -28,6 +30,7 @@ def ask(
     order: list[list[str]] | None = None,
     together: list[list[str]] | None = None,
     on: list[list[str]] | None = None,
+    in_text: list[str] | None = None,
     out: str | None = None,
     json: bool = False,
     **more: Any,
@@ -37,8 +40,10 @@ def ask(
     for name, sets in asks.items():
         if sets is not None:
             asks[name] = [some for words in sets for some in _sets(words, f"--{name}")]
-    if among is not None:
-        asks["among"] = [n for word in among for line in _lines(word, "--among") for n in line]
+    for name, words in (("among", among), ("in_text", in_text)):
+        if words is not None:
+            option = f"--{name.replace('_', '-')}"
+            asks[name] = [n for word in words for line in _lines(word, option) for n in line]
     layer_options, rest = split(more, LayerOptions)
     given = [name for name in _QUESTIONS if {**asks, **more}.get(name) is not None]
     head = loaded(model, **layer_options)
@@ -55,6 +60,8 @@ def ask(
     )
     notes = [f"  {note}" for note in (*head.notes, head.behind) if note]
     print("\n".join([*notes, *_about(found, kind)]))
+    if kind == "in_text":
+        counts = {_IN_TEXT[verdict]: count for verdict, count in counts.items()}
     each = "all but the undecided" if counts["undecided"] else "each verdict"
     print(f"{listed(counts)}; {each} proven and re-checked")
     if out:
@@ -86,8 +93,10 @@ def _about(found: Answers | Router, kind: str) -> list[str]:
     """One line an answer, or an expert, the impossible ones first, as many as fit."""
     if isinstance(found, Router):
         experts = sorted(found.experts, key=lambda expert: expert.verdict)
+        said = [_IN_TEXT[e.verdict] if kind == "in_text" else e.verdict for e in experts]
         lines = [
-            f"  {e.verdict:<10}  {_name(found.layer, e.expert)}  ({e.method})" for e in experts
+            f"  {verdict:<10}  {_name(found.layer, e.expert)}  ({e.method})"
+            for verdict, e in zip(said, experts, strict=True)
         ]
     elif kind == "blocked_by" and found[0].verdict == "impossible":
         needed = Answers(found.layer, found.features, found.answers[1:])

@@ -49,6 +49,8 @@ def _lines(found: Found, layer: SoftmaxLayer) -> list[str]:
     proven = sum(found.counts.values()) - found.counts["undecided"]
     if not isinstance(found, Report):
         about = f"experts in the top {found.k}" if isinstance(found, Router) else "orders"
+        if isinstance(found, Router) and found.blank is not None:
+            about += f" of all but the blank, class {found.blank}"
         key = fingerprint(found.layer)
         share = _share(len(found.experts), layer.classes) if isinstance(found, Router) else ""
         return [
