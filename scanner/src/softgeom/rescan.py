@@ -1,8 +1,10 @@
 """A scan that starts from the evidence of an earlier one, for a layer that training has moved.
 
-Most evidence of the last epoch still proves its verdict in this one: a point at which a class won
-is certified again, all points in one product, and weights are mended and certified again. Only
-classes whose evidence fails are scanned anew, so that every verdict is as proven as `scan`'s.
+Most evidence of the last epoch still proves its verdict in this one: a point at which a class won,
+and weights with slack, are certified again, all points in one product and all weights in another.
+Only classes whose evidence fails are scanned anew, so that every verdict is as proven as `scan`'s.
+Weights without slack (no bias, unbounded features) hold for one layer alone. To mend weights takes
+as long as to find new ones, so that nothing is mended.
 """
 
 from __future__ import annotations
@@ -13,11 +15,9 @@ import numpy as np
 
 from softgeom import scanner
 from softgeom.certifying.checker import Checker
-from softgeom.certifying.slack import certify_each_unargmaxable, slack_bounds
+from softgeom.certifying.slack import slack_bounds
 from softgeom.certifying.verdict import Captors, Finding, Witness
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.problem import make_problem
-from softgeom.proving.mend import mend
 from softgeom.rounding import demand_standard_model
 from softgeom.routes import winners
 from softgeom.scan_result import Scan
@@ -55,15 +55,10 @@ def _still_won(checker: Checker, old: list[Finding]) -> dict[int, Finding]:
 def _still_lost(
     layer: SoftmaxLayer, features: FeatureSet, old: list[Finding]
 ) -> dict[int, Finding]:
-    """Classes that the captors of an earlier layer stop, by their weights or by mended ones."""
+    """Classes that the weights of an earlier layer rule out with slack."""
     held = {f.index: f.evidence for f in old if isinstance(f.evidence, Captors)}
-    bounds = slack_bounds(layer, features, list(held), list(held.values()))
-    moved = [t for t, bound in zip(held, bounds, strict=True) if not bound <= 0]
-    if moved:
-        few = mend(make_problem(layer, features), moved, [held[t] for t in moved])
-        held |= dict(zip(moved, few, strict=True))
-        bounds = certify_each_unargmaxable(layer, features, list(held), list(held.values()))
-    proven = zip(held.items(), bounds.tolist(), strict=True)
+    bounds = slack_bounds(layer, features, list(held), list(held.values())).tolist()
+    proven = zip(held.items(), bounds, strict=True)
     return {
         t: Finding(t, few, "before", 0, bound, np.nan) for (t, few), bound in proven if bound <= 0
     }
