@@ -124,6 +124,22 @@ def label_card(
     return _document(title, _body(parts))
 
 
+def piece(title: str, facts: Sequence[str], table: pd.DataFrame | None = None) -> str:
+    """HTML of another result for a notebook: a title, sentences, the first rows of its table."""
+    parts = [f"<h1>{_text(title)}</h1>", "".join(f"<p>{_text(fact)}</p>" for fact in facts)]
+    if table is not None:
+        first = table.head(_WORST).itertuples(index=False)
+        shown = ((_name(c) if isinstance(c, str) else _number(c) for c in row) for row in first)
+        head = "".join(f"<th>{_text(column)}</th>" for column in table.columns)
+        more = f"<p>{len(table) - _WORST:,} more.</p>" if len(table) > _WORST else ""
+        parts += [f"<table><tr>{head}</tr>{_rows(map(list, shown))}</table>", more]
+    return _body(parts)
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else _text(value)
+
+
 def _body(parts: Sequence[str]) -> str:
     return f'<style>{_STYLE}</style><div class="softgeom-card">{"".join(parts)}</div>'
 

@@ -38,7 +38,13 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(self.sentences)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"Explanation({self.sentences[0]})"
+
+    def _repr_html_(self) -> str:
+        from softgeom.card import piece
+
+        return piece(self.sentences[0], self.sentences[1:])
 
 
 @spelled_out(Options)

@@ -49,7 +49,10 @@ class Scan:
     def __repr__(self) -> str:
         counted = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
         asked = f"{len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}"
-        return with_facts(f"Scan({asked}: {', '.join(counted) or 'nothing asked'})", self.head)
+        return f"Scan({asked}: {', '.join(counted) or 'nothing asked'})"
+
+    def __str__(self) -> str:
+        return with_facts(repr(self), self.head)
 
     def _repr_html_(self) -> str:
         from softgeom.card import card

@@ -61,7 +61,7 @@ def test_ceilings_of_a_folder_are_those_of_its_own_output(folder, name):
         assert (found.reached <= own * 1.001).all()
     wins = str(sg.explain(model, 0, features="norm"))
     assert float(re.search(r"probability there is at least ([0-9.]+)%", wins)[1]) <= 100 * own[0]
-    said = repr(found)
+    said = str(found)
     assert ("scaled or capped" in said) == (behind is not None)
     explained = str(sg.explain(model, 4, features="norm"))
     assert ("scaled or capped" in explained) == (behind is not None)
@@ -117,7 +117,7 @@ def test_a_scan_says_which_layer_it_judged(folder, told, tmp_path):
     assert found.head.known_set  # the box was scanned, the normalisation is known
     assert found.head.readout.scale == 0.125
     for part in ("lm_head.weight (5, 2)", "would use another set", "multiplied by 0.125"):
-        assert part in repr(found)
+        assert part in str(found)
     assert sg.scan(model, features="norm").head.known_set is None
     assert found[0:2].head == found.head
     said = told("scan", model, "--out", tmp_path / "out")

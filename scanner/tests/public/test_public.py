@@ -171,3 +171,27 @@ def test_functions_and_commands_write_and_read_the_same(tmp_path, monkeypatch, c
     assert sg.verify("answers", "m.npz").counts == answers.counts
     with pytest.raises(ValueError, match="two questions"):
         sg.ask("m.npz", on=["a"], order=["b"])
+
+
+def test_every_result_is_one_line_and_a_piece_of_a_notebook():
+    names = [f"<{name}1>" for name in "abcd"]
+    results = [
+        sg.load(W, tokens=names),
+        sg.scan(W, tokens=names),
+        sg.ask(W, tokens=names, order=[["<d1>", "<a1>"], ["<a1>", "<b1>"]]),
+        sg.ask(W, tokens=names, experts=2),
+        sg.explain(W, "<d1>", tokens=names),
+    ]
+    for found in results:
+        assert "\n" not in repr(found)
+        assert len(repr(found)) < 200
+        page = found._repr_html_()
+        assert "softgeom-card" in page
+        assert not any(name in page for name in names)  # escaped
+    assert "layer: W (4, 2)" in str(results[1])
+    answers = results[2]._repr_html_()
+    assert "<th>verdict</th>" in answers
+    assert "impossible" in answers
+    assert "possible" in results[3]._repr_html_()
+    assert "unargmaxable" in repr(results[4])
+    assert "4 classes, 2 features, no bias" in repr(results[0])

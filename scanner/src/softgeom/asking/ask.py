@@ -64,8 +64,16 @@ class Answers:
     def __repr__(self) -> str:
         counted = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
         what = ", ".join(counted) or "nothing asked"
-        text = f"Answers({len(self):,} orders, {self.features.describe()}: {what})"
-        return with_facts(text, self.head)
+        return f"Answers({len(self):,} orders, {self.features.describe()}: {what})"
+
+    def __str__(self) -> str:
+        return with_facts(repr(self), self.head)
+
+    def _repr_html_(self) -> str:
+        from softgeom.card import piece
+
+        known = self.head.lines() if self.head else ()
+        return piece("Which orders are possible?", [repr(self), *known], self.table)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -93,6 +93,16 @@ class Router:
         """How many experts are chosen."""
         return self.experts[0].k
 
+    def __repr__(self) -> str:
+        counted = ", ".join(f"{n:,} {verdict}" for verdict, n in self.counts.items() if n)
+        asked = f"{len(self.experts):,} experts in the top {self.k}, {self.features.describe()}"
+        return f"Router({asked}: {counted})"
+
+    def _repr_html_(self) -> str:
+        from softgeom.card import piece
+
+        return piece("Which experts can be chosen?", [repr(self)], self.table)
+
     @property
     def counts(self) -> dict[str, int]:
         """Number of experts of each verdict."""

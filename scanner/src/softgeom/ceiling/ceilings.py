@@ -80,7 +80,10 @@ class Ceilings:
     def __repr__(self) -> str:
         low = int((self.ceiling < 0.5).sum())
         asked = f"{len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}"
-        return with_facts(f"Ceilings({asked}: {low:,} below one half)", self.head)
+        return f"Ceilings({asked}: {low:,} below one half)"
+
+    def __str__(self) -> str:
+        return with_facts(repr(self), self.head)
 
     @property
     def table(self) -> pd.DataFrame:

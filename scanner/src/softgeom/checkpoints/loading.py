@@ -51,6 +51,17 @@ class Head:
                 "choose from."
             )
 
+    def __repr__(self) -> str:
+        bias = "no bias" if self.layer.b is None else "with bias"
+        size = f"{self.layer.classes:,} classes, {self.layer.dimension} features, {bias}"
+        return plain(f"Head({self.source.name}, {self.names.get('weight', 'W')}: {size})")
+
+    def _repr_html_(self) -> str:
+        from softgeom.card import piece
+
+        known = [*self.notes, self.feature_set()[1], self.behind]
+        return piece(repr(self), [each for each in known if each])
+
     @property
     def behind(self) -> str | None:
         """What stands between the layer's scores and the model's answer, in a sentence."""
