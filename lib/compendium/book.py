@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import math
 import os
 import platform
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STAND_IN, INCOMPLETE = ASIDE = "stand-in", "incomplete"
-
-logger = logging.getLogger("softgeom")
 
 # all digits that mean something, and none of those that differ between processors
 _FLOAT_FORMAT = "%.10g"
@@ -89,10 +86,7 @@ class Run:
         if not self.stand_in and profile in profiles.COMMITTED and committed.is_file():
             known = json.loads(committed.read_text(encoding="utf-8"))["sources"]
             absent = sorted({source["name"] for source in known} - {s.name for s in sources})
-        if absent:
-            told = "%s: %s is not there, of which the committed results know; what this run finds "
-            told += "goes beside them, into %s (delete their record.json if it is no longer read)"
-            logger.warning(told, name, ", ".join(absent), INCOMPLETE)
+        self._absent = ", ".join(absent)
         suffix = (STAND_IN,) if self.stand_in else (INCOMPLETE,) if absent else ()
         self.results = paths.results_dir(profile, name).joinpath(*suffix)
         self.figures = paths.figures_dir(profile).joinpath(*suffix)
@@ -105,10 +99,12 @@ class Run:
 
     @property
     def opening(self) -> str:
-        """Profile, data and folder of the run in one line."""
+        """Profile, data, what is missing beside the committed run, and the folder of the run."""
         data = "; ".join(dict.fromkeys(map(str, self.sources))) or "none"
+        lacks = f" Missing, unlike in the committed run: {self._absent}." * bool(self._absent)
         where = self.results.relative_to(paths.root()).as_posix()
-        return f"Profile **{self.profile}**. Data: {markdown.plain(data)}. Results: `{where}`."
+        told = markdown.plain(f"Data: {data}.{lacks}")
+        return f"Profile **{self.profile}**. {told} Results: `{where}`."
 
     def table(self, name: str, frame: pd.DataFrame, caption: str = "") -> pd.DataFrame:
         """Write a table as CSV, its index if it is named, show its caption and first rows, and

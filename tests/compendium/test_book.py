@@ -52,14 +52,18 @@ def test_everything_is_written_but_what_changes_at_each_run(start, compendium):
     assert not changing & set(written)
 
 
-def test_a_run_on_other_data_writes_beside_the_committed_one(start, caplog):
+def test_a_run_on_other_data_writes_beside_the_committed_one(start):
     model = Source("dreams.bin", "local")
     whole = _fill(start(REAL, model, profile="default"))
     before = (whole / "record.json").read_bytes()
     for sources, aside in (((REAL, STAND_IN), "stand-in"), ((REAL,), "incomplete")):
         assert _fill(start(*sources, profile="default")) == whole / aside
         assert book.find_results("10_demo", "default") == whole / aside
-    assert "dreams.bin is not there" in caplog.text
+    told = "Data: IMDb reviews (local folder). Missing, unlike in the committed run: dreams.bin. "
+    assert (
+        told + "Results: `results/default/10_demo/incomplete`"
+        in start(REAL, profile="default").opening
+    )
     assert (whole / "record.json").read_bytes() == before
     # more than it had is no loss
     assert _fill(start(REAL, model, Source("more", "local"), profile="default")) == whole
