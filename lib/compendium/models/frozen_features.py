@@ -10,12 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from compendium.models import glyphs, ppocr
 from compendium.models.subjects import Subject
-
-Examples = tuple[Tensor, Tensor]  # features (n, d), classes (n,)
+from compendium.models.withheld import Examples
 
 _PER_LINE = 20  # characters on a drawn line
 _SIZES = (40, 36, 32, 28)  # pixels of a character: the last size is held out
@@ -84,5 +82,4 @@ def _scaled(
 ) -> tuple[Examples, Examples]:
     """Both parts divided by the root mean square of the first: an output layer can undo that."""
     size = np.sqrt(np.mean(np.square(x)))
-    old, new = (torch.from_numpy((part / size).astype(np.float32)) for part in (x, x_new))
-    return (old, torch.from_numpy(y)), (new, torch.from_numpy(y_new))
+    return ((x / size).astype(np.float32), y), ((x_new / size).astype(np.float32), y_new)

@@ -41,14 +41,17 @@ ZIPF_OFFSET = 2  # the k-th class is shown in proportion to 1 / (k + offset)
 MOMENTS = 20  # of a training at which the withheld rows are measured, after its start
 
 
+Examples = tuple[NDArray[np.float32], NDArray[np.int_]]
+
+
 @dataclass(frozen=True)
 class Task:
     """Examples (n, k) with their classes (n,), for training and held out, and which of the C
     classes are withheld (C,). No held-out example is of a withheld class.
     """
 
-    train: tuple[Tensor, Tensor]
-    held_out: tuple[Tensor, Tensor]
+    train: Examples
+    held_out: Examples
     withheld: NDArray[np.bool_]
 
 
@@ -147,14 +150,15 @@ def train_heads(tasks: Sequence[Task], recipe: Recipe, seeds: Sequence[int]) -> 
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     smoothed = [~t.withheld if recipe.smooth_shown else np.ones(len(t.withheld)) for t in tasks]
     even = torch.tensor(np.array([s / s.sum() for s in smoothed]), dtype=torch.float32)
+    parts = [tuple(torch.from_numpy(part) for part in task.train) for task in tasks]
     for step in range(recipe.steps):
         optimiser.param_groups[0]["lr"] = recipe.rate(step)
         drawn = [
-            torch.randint(len(task.train[1]), (recipe.batch,), generator=generator)
-            for task, generator in zip(tasks, generators, strict=True)
+            torch.randint(len(y), (recipe.batch,), generator=generator)
+            for (_, y), generator in zip(parts, generators, strict=True)
         ]
         examples, targets = (
-            torch.stack([t.train[k][chosen] for t, chosen in zip(tasks, drawn, strict=True)])
+            torch.stack([part[k][chosen] for part, chosen in zip(parts, drawn, strict=True)])
             for k in (0, 1)
         )
         optimiser.zero_grad()
@@ -195,18 +199,17 @@ def code_task(classes: int, withheld: int, examples: int, shown: int, seed: int)
     counts = np.full(classes, shown)
     counts[~left_out] = np.maximum(1, np.round(examples * share / share.sum()))
 
-    def draw(counts: NDArray[np.int_]) -> tuple[Tensor, Tensor]:
-        y = torch.from_numpy(np.repeat(np.arange(classes), counts))
-        return codes[y] + NOISE * torch.randn(len(y), CODE, generator=generator), y
+    def draw(counts: NDArray[np.int_]) -> Examples:
+        y = np.repeat(np.arange(classes), counts)
+        noise = NOISE * torch.randn(len(y), CODE, generator=generator)
+        return (codes[y] + noise).numpy(), y
 
     return Task(draw(counts), draw(np.where(left_out, 0, counts)), left_out)
 
 
-def feature_task(
-    train: tuple[Tensor, Tensor], held_out: tuple[Tensor, Tensor], withheld: NDArray[np.bool_]
-) -> Task:
+def feature_task(train: Examples, held_out: Examples, withheld: NDArray[np.bool_]) -> Task:
     """Features of a frozen extractor, without the examples of the withheld classes."""
-    shown = torch.from_numpy(~withheld)
+    shown = ~withheld
     kept = [(X[shown[y]], y[shown[y]]) for X, y in (train, held_out)]
     return Task(kept[0], kept[1], withheld)
 
@@ -242,7 +245,7 @@ def _spreads(heads: Heads, tasks: Sequence[Task]) -> list[float]:
 @torch.no_grad()
 def _outcome(heads: Heads, n: int, task: Task, spreads: NDArray[np.float64]) -> Outcome:
     W, b = (weights[n].numpy().copy() for weights in (w.detach() for w in heads.head()))
-    examples, targets = task.held_out
+    examples, targets = (torch.from_numpy(part) for part in task.held_out)
     # every seed's head reads them, and its own is kept: once a training, so cheap enough
     guesses = heads(examples.expand(len(heads.change), -1, -1))[n].argmax(dim=1)
     accuracy = float((guesses == targets).double().mean())
