@@ -120,6 +120,22 @@ def test_presets_do_what_their_names_say():
     assert losers["A bias lets the inner class win"] == []
     assert losers["The upper hull decides"] == [7]
     assert losers["Twelve classes"] == [6, 7, 8, 9, 10, 11]
+    assert losers["Decay: classes that training never shows"] == []
+
+
+def test_decay_takes_the_regions_of_withheld_classes(javascript):
+    (preset,) = (p for p in examples.PRESETS["softmax"] if "withheld" in p)
+    W, withheld = np.array(preset["W"]), preset["withheld"]
+    lost = []
+    for amount in (0.0, 0.4, 0.625, 2.0):
+        body = "return m.decayed(argument.W, argument.withheld, argument.amount);"
+        found = np.array(javascript("softmax", body, preset | {"amount": amount}))
+        mean, expected = W[withheld].mean(axis=0), W.copy()
+        expected[withheld] = mean + np.exp(-amount) * (W[withheld] - mean)
+        assert np.abs(found - expected).max() <= 1 / 128
+        verdicts = SoftmaxExplorer(found).verdicts["verdict"]
+        lost.append(np.flatnonzero(verdicts != "argmaxable").tolist())
+    assert lost == [[], [6], [6, 7], [6, 7, 8]]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from compendium.models import glyphs, ppocr
-from compendium.models.subjects import Subject
+from compendium.models.subjects import load_known
 from compendium.models.withheld import Examples
 
 _PER_LINE = 20  # characters on a drawn line
@@ -50,11 +50,15 @@ def recogniser_examples(classes: int, threads: int, seed: int) -> tuple[Examples
 
 
 def state_examples(
-    subject: Subject, text: str, classes: int, widths: Sequence[int], tokens: int
+    name: str, text: str, classes: int, widths: Sequence[int], tokens: int
 ) -> dict[int, tuple[Examples, Examples]]:
-    """For each width, states in front of the output layer projected on so many principal
-    directions of the training part, where one of the most frequent tokens follows.
+    """For each width, states of a released language model in front of its output layer, projected
+    on so many principal directions of the training part, where one of the most frequent tokens
+    follows. ValueError when the model is not to be had.
     """
+    subject, absent = load_known(name)
+    if subject is None:
+        raise ValueError(f"no states of {name}: {absent}")
     windows = subject.windows(text, 256, tokens // 256)
     with torch.no_grad():
         x = subject.model.embed(windows[:, :-1])

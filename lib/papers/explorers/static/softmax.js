@@ -2,7 +2,7 @@
 // other (a class vector is a point there and a linear function here), so they are drawn side by side and not on top of each other.
 //
 // The model holds W (C pairs), b (C numbers or null), names (C strings or null), among (C numbers, 0 for a class that does not compete, or null),
-// first (1, or 2 for the pairs that come first together), presets, hidden. Everything shown is computed here at
+// first (1, or 2 for the pairs that come first together), presets, hidden. A preset may name `withheld` classes: a slider lets their rows decay. Everything shown is computed here at
 // once; in a notebook the kernel computes its verdicts from the same W and b. While it is hidden, the figure shows the class vectors, x and
 // the ranking at x, which is what a search by hand needs; regions, tie lines, counts and verdicts wait for a guess.
 
@@ -79,6 +79,13 @@ export function describePairs(layer, name) {
   return { pairs, verdict, never: never.length ? `Never together: ${listed.join(", ")}${more}.` : "" };
 }
 
+/** What a decay of e^-amount leaves of W (C, 2): the rows of some classes come nearer to their mean, on the grid. */
+export function decayed(W, some, amount) {
+  const mean = [0, 1].map((k) => some.reduce((sum, i) => sum + W[i][k], 0) / some.length);
+  const nearer = (row) => row.map((w, k) => snap(mean[k] + Math.exp(-amount) * (w - mean[k])));
+  return W.map((row, i) => (some.includes(i) ? nearer(row) : row));
+}
+
 /** One sentence that proves why a pair never comes first together. */
 export function explainPair({ pair: [i, j], why }, name) {
   const others = list(why.rivals.map(name));
@@ -146,7 +153,7 @@ export function render({ model, el }) {
   const page = layOut(el);
   const put = writer(model);
   // `layer` holds the classes that compete, `who` their numbers among all; the last class is selected first.
-  const state = { selected: MOST_CLASSES, why: false, lines: false, lift: false, turn: 20, x: [1, 0.75], handles: [], layer: null, who: [] };
+  const state = { selected: MOST_CLASSES, why: false, lines: false, lift: false, turn: 20, x: [1, 0.75], handles: [], layer: null, who: [], decay: { amount: 0, W: [], withheld: [] } };
   const nameOf = (i) => model.get("names")?.[i] ?? defaultName(i);
   const name = (k) => nameOf(state.who[k]);
 
@@ -158,6 +165,7 @@ export function render({ model, el }) {
     edit(model.get("W"), b.map((old, k) => (k === i ? Math.max(-BIAS_LIMIT, Math.min(BIAS_LIMIT, snap(value))) : old)));
   };
   const resize = (W, b, more = {}) => {
+    if (W.length !== state.decay.W.length) state.decay.withheld = []; // other classes
     if (W.length > 0 && W.length <= MOST_CLASSES) put({ names: null, among: null, W, b, ...more });
   };
   const compete = (i, on) => {
@@ -175,8 +183,9 @@ export function render({ model, el }) {
     return true;
   };
 
-  const presets = presetMenu(page, model, ({ W, b, among = null, first = 1 }) => {
+  const presets = presetMenu(page, model, ({ W, b, among = null, first = 1, withheld = [] }) => {
     state.selected = W.length - 1;
+    state.decay = { amount: 0, W, withheld };
     help.rest();
     resize(W, b, { among, first });
   });
@@ -213,6 +222,17 @@ export function render({ model, el }) {
     max: BIAS_LIMIT,
     step: 4 * GRID,
     input: (value) => setBias(state.selected, value),
+  });
+  const decay = slider(page.sliders, {
+    label: "decay × steps × learning rate",
+    min: 0,
+    max: 2,
+    step: 1 / 16,
+    input: (amount) => {
+      if (!state.decay.amount) state.decay.W = model.get("W"); // as dragged so far
+      state.decay.amount = amount;
+      edit(decayed(state.decay.W, state.decay.withheld, amount), model.get("b"));
+    },
   });
   const zoom = slider(page.sliders, {
     label: "window of x",
@@ -293,6 +313,8 @@ export function render({ model, el }) {
     presets.hide(hidden);
     bias.root.hidden = !b;
     bias.set(b?.[state.selected] ?? 0, format(b?.[state.selected] ?? 0), `bias of ${name(state.selected)}`);
+    decay.root.hidden = !state.decay.withheld.length;
+    decay.set(state.decay.amount, format(state.decay.amount));
     zoom.set(Math.log2(page.features.half), `±${format(page.features.half, 0)}`);
     if (document.activeElement !== page.editor)
       page.editor.value = W.map((row, i) => [...row, ...(b ? [b[i]] : [])].join("  ")).join("\n");
