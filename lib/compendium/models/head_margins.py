@@ -5,19 +5,18 @@ what noise does, position by position of real text, in float64.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from papers.circuits import Anatomy, Normalisation, walk
-from papers.circuits.anatomy import BlockAnatomy, attend
-from papers.language_model import LayerInternals
-from papers.margins.head_blocks import HeadWeights, head_blocks, margins
-
-# directions differentiated at a time: all 576 of a released model would take two gigabytes
-_TOGETHER = 64
+from papers.circuits.anatomy import BlockAnatomy, attend, project
+from papers.language_model import LayerInternals, rotate
+from papers.margins.head_blocks import EQUAL, HeadWeights, head_blocks, margins
 
 
 def head_weights(block: BlockAnatomy, rotary_base: float | None) -> HeadWeights:
@@ -98,24 +97,75 @@ def by_head(table: pd.DataFrame) -> pd.DataFrame:
     ).reset_index()
 
 
-def log_determinants_by_autograd(anatomy: Anatomy, x: Tensor, depth: int, position: int) -> Tensor:
-    """Second route: log |det| of both maps of every head from the differentiated forward pass at a
-    position of the stream x (T, d) before block `depth`, in d dimensions and float64: (H, 2).
+@torch.no_grad()
+def census(
+    anatomy: Anatomy, tokens: Tensor, asked: Collection[tuple[int, int]] = ()
+) -> pd.DataFrame:
+    """One row for each head (layer, head), text (B, T) and position: `folded`, whether det(I - B)
+    is negative; `eigenvalue`, then the largest real one, else NaN; `first` and `itself`, the head's
+    weights on the first token and on the token that it reads for. All heads, or those `asked`.
     """
-    block, past = anatomy.blocks[depth], x[:position]
+    tables = []
+    depths = {layer for layer, _ in asked} or set(range(len(anatomy.blocks)))
+    for depth, layer in enumerate(walk(anatomy, tokens)):
+        if depth in depths:
+            some = [h for at, h in asked if at == depth] or range(anatomy.sizes["H"])
+            heads = head_weights(anatomy.blocks[depth], anatomy.rotary_base)
+            for text in range(len(tokens)):
+                pattern = layer.pattern[text, list(some)]
+                found = _folds(heads.of(list(some)), layer, text) | {
+                    "first": pattern[..., 0],
+                    "itself": pattern.diagonal(dim1=-2, dim2=-1),
+                }
+                columns = {name: of.flatten().numpy() for name, of in found.items()}
+                place = {"layer": depth, "head": np.repeat(list(some), tokens.shape[1])}
+                place |= {"text": text, "position": np.tile(np.arange(tokens.shape[1]), len(some))}
+                tables.append(pd.DataFrame(place | columns))
+        if depth == max(depths):
+            break
+    return pd.concat(tables, ignore_index=True)
 
-    def writes(state: Tensor) -> Tensor:
-        read = block.ln1(torch.cat((past, state[None]))[None])
-        return attend(block, read, anatomy.rotary_base)["head_out"][0, -1]  # (H, d)
 
-    def along(direction: Tensor) -> Tensor:
-        return torch.func.jvp(writes, (x[position],), (direction,))[1]
+def _folds(heads: HeadWeights, layer: LayerInternals, text: int) -> dict[str, Tensor]:
+    """`folded` and `eigenvalue` of `census` at all positions of a text, (H, T) each."""
+    B = blocks_of(heads, layer, text, torch.arange(layer.attn_in.shape[1]))
+    folded = torch.linalg.slogdet(torch.eye(B.shape[-1], dtype=B.dtype) - B).sign < 0
+    eigenvalue = torch.full(folded.shape, torch.nan, dtype=B.dtype)
+    if folded.any():  # the spectrum costs ten times the determinant
+        spectrum = torch.linalg.eigvals(B[folded])
+        real = spectrum.imag.abs() <= EQUAL * spectrum.abs().amax(-1, keepdim=True)
+        eigenvalue[folded] = torch.where(real, spectrum.real, -torch.inf).amax(-1)
+    return {"folded": folded, "eigenvalue": eigenvalue}
 
+
+def determinants_by_autograd(
+    anatomy: Anatomy, x: Tensor, depth: int, position: int
+) -> tuple[Tensor, Tensor]:
+    """Second route: sign and log |det| of both maps of every head, (H, 2) each, from the
+    differentiated forward pass at a position of the stream x (T, d) before block `depth`, in d
+    dimensions. Keys and values of the past are constants there: they read the past alone.
+    """
+    block, past = anatomy.blocks[depth], x[None, :position]
+    read = block.ln1(past)
+    _, k, v = project(block, (read, read, read), anatomy.rotary_base)  # (1, H, position, K)
+
+    def mixed(state: Tensor) -> Tensor:
+        read = block.ln1(state)
+        of_state = (read @ W + b for W, b in _maps(block))
+        q, own_k, own_v = (x[:, None] for x in of_state)  # (H, 1, K)
+        if anatomy.rotary_base is not None:
+            q, own_k = (rotate(x, anatomy.rotary_base, position) for x in (q, own_k))
+        scores = q @ torch.cat((k[0], own_k), 1).mT / math.sqrt(q.shape[-1])
+        return (scores.softmax(-1) @ torch.cat((v[0], own_v), 1))[:, 0]  # (H, K)
+
+    derivative = block.W_O.mT @ torch.func.jacrev(mixed)(x[position])  # (H, d, d)
     eye = torch.eye(x.shape[-1], dtype=x.dtype)
-    derivative = torch.vmap(along, chunk_size=_TOGETHER)(eye).movedim(0, -1)  # (H, d, d)
-    return torch.stack(
-        [torch.linalg.slogdet(eye + sign * derivative).logabsdet for sign in (-1, 1)], -1
-    )
+    both = [torch.linalg.slogdet(eye + sign * derivative) for sign in (-1, 1)]
+    return torch.stack([d.sign for d in both], -1), torch.stack([d.logabsdet for d in both], -1)
+
+
+def _maps(block: BlockAnatomy) -> tuple[tuple[Tensor, Tensor], ...]:
+    return (block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V)
 
 
 def _gains(

@@ -67,6 +67,11 @@ class HeadWeights:
                 "give (H, r, d) three times, (H, d, r) and (d,)."
             )
 
+    def of(self, some: list[int]) -> HeadWeights:
+        """Some heads of the layer."""
+        W_Q, W_K, W_V, W_O = (W[some] for W in (self.W_Q, self.W_K, self.W_V, self.W_O))
+        return HeadWeights(W_Q, W_K, W_V, W_O, self.gamma, self.centred, self.rotary_base)
+
 
 def head_blocks(
     heads: HeadWeights,
@@ -91,7 +96,7 @@ def head_blocks(
             f"positions must be at least one number from 0 to {len(y) - 1}, got "
             f"{positions.tolist()}."
         )
-    H, r, _ = heads.W_Q.shape
+    H, r, d = heads.W_Q.shape
     q, k, v = (y @ W.mT for W in (heads.W_Q, heads.W_K, heads.W_V))  # (H, T, r) each, not turned
     turned_q, turned_k = (
         (q, k) if heads.rotary_base is None else (rotate(x, heads.rotary_base) for x in (q, k))
@@ -99,26 +104,28 @@ def head_blocks(
     scores = (turned_q[:, positions] @ turned_k.mT) / math.sqrt(r)  # (H, P, T)
     ahead = torch.arange(len(y)) > positions[:, None]
     a = scores.masked_fill(ahead, -torch.inf).softmax(-1)
-    own = a.gather(-1, positions.expand(H, -1)[..., None])  # a_ii, (H, P, 1)
-    mean_v, mean_k = a @ v, a @ turned_k
-    moments = (
-        torch.einsum("hpt,htm,htn->hpmn", a, v, turned_k) - mean_v[..., None] * mean_k[..., None, :]
-    )
-    if heads.rotary_base is not None:  # (k_j - kbar)^T R_j^T R_i: the query's turn, from the right
-        moments = _turn_back(moments, positions, heads.rotary_base)
-    # Three r x r (or r x H r) products of the norm's derivative: W D W_O for W = W_Q, W_K, W_V.
-    # (H, d, r) or (1, d, H r)
+    # (H, d, r), or all heads side by side (1, d, H r)
     W_O = heads.W_O if not together else heads.W_O.transpose(0, 1).flatten(1)[None]
-    Q, K, V = (
-        _through_norm(W, W_O, heads, n[positions], s[positions])
-        for W in (heads.W_Q, heads.W_K, heads.W_V)
-    )
-    # (W_K^T W_Q y)^T D W_O / sqrt(r)
-    through_key = torch.einsum("hpm,hpmn->hpn", q[:, positions], K) / math.sqrt(r)
-    by_query = moments @ Q / math.sqrt(r)
-    u = v[:, positions] - mean_v  # W_V (y_i - ybar_i)
-    B = own[..., None] * (V + u[..., None] * through_key[..., None, :]) + by_query
-    return B.permute(1, 0, 2, 3).flatten(1, 2) if together else B
+    projected = W_O - W_O.mean(1, keepdim=True) if heads.centred else W_O
+    # s W D W_O = constant - left right^T for W = W_V, W_K, W_Q
+    scaled = [W * heads.gamma for W in (heads.W_V, heads.W_K, heads.W_Q)]
+    constant = [W @ projected for W in scaled]  # (H, r, m)
+    left = [(n[positions] @ W.mT)[..., None] for W in scaled]  # (H, P, r, 1)
+    right = (n[positions] @ projected / d).expand(H, -1, -1)[:, :, None]  # (H, P, 1, m)
+    blocks = []
+    # One head at a time: the (P, r, r) products of all would not stay in the processor's cache.
+    for head in range(H):
+        weights, query = a[head], q[head, positions, None] / math.sqrt(r)
+        own = weights.gather(-1, positions[:, None])[..., None]  # a_ii, (P, 1, 1)
+        u = (v[head, positions] - weights @ v[head])[..., None]  # W_V (y_i - ybar_i)
+        moments = _moments(weights, v[head], turned_k[head], positions, heads.rotary_base)
+        of_constant, of_left = (
+            own * (V[head] + u @ (query @ K[head])) + moments @ Q[head] / math.sqrt(r)
+            for V, K, Q in (constant, left)
+        )
+        B = of_constant - of_left @ right[head]
+        blocks.append(B / s[positions, None, None])
+    return torch.cat(blocks, 1) if together else torch.stack(blocks)
 
 
 def margins(B: Tensor) -> dict[str, Tensor]:
@@ -148,24 +155,16 @@ def margins(B: Tensor) -> dict[str, Tensor]:
     }
 
 
-def _turn_back(moments: Tensor, positions: Tensor, base: float) -> Tensor:
-    """Columns k_j^T R_j^T R_i: turn each row of the last axis by minus its position."""
-    # Turned the other way is mirrored, turned, and mirrored again.
-    mirror = torch.ones(moments.shape[-1], dtype=moments.dtype)
-    mirror[1::2] = -1
-    rows = (moments * mirror)[..., None, :].unbind(1)
-    turned = [rotate(x, base, offset=i) for x, i in zip(rows, positions.tolist(), strict=True)]
-    return torch.stack(turned, 1)[..., 0, :] * mirror
-
-
-def _through_norm(W: Tensor, W_O: Tensor, heads: HeadWeights, n: Tensor, s: Tensor) -> Tensor:
-    """W D W_O at each position, [(W gamma) P W_O - (W gamma n)(n^T W_O) / d] / s: (H, r, d), (H or
-    1, d, m) -> (H, P, r, m).
+def _moments(a: Tensor, v: Tensor, k: Tensor, positions: Tensor, base: float | None) -> Tensor:
+    """sum_j a_ij (v_j - vbar_i)(k_j - kbar_i)^T R_i of a head, (P, r, r): weights a (P, T), values
+    v (T, r), turned keys k (T, r). The query's turn comes from the right: k_j^T R_j^T R_i.
     """
-    scaled = W * heads.gamma
-    projected = W_O - W_O.mean(1, keepdim=True) if heads.centred else W_O
-    constant = scaled @ projected  # (H, r, m)
-    left, right = n @ scaled.mT, n @ projected  # (H, P, r), (H or 1, P, m)
-    return (constant[:, None] - left[..., None] * right[..., None, :] / n.shape[-1]) / s[
-        :, None, None
-    ]
+    found = (a[:, None] * v.T) @ k - (a @ v)[..., None] * (a @ k)[:, None]
+    if base is None:
+        return found
+    # A pair of coordinates is a complex number; turning (1, 0) shows by how much position i turns.
+    unit = torch.zeros_like(k)
+    unit[:, ::2] = 1
+    turns = torch.view_as_complex(rotate(unit, base).unflatten(-1, (-1, 2)))[positions]
+    pairs = torch.view_as_complex(found.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turns.conj()[:, None]).flatten(-2)

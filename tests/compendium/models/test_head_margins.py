@@ -1,7 +1,9 @@
 """Heads of whole models: weights reach the formula the right way round."""
 
+import itertools
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 import torch
 
@@ -27,28 +29,62 @@ def tokens():
     return torch.randint(23, (2, 9), generator=torch.Generator().manual_seed(0))
 
 
+def _derivatives(anatomy, x, depth, position):
+    """dwrite_h / dx of every head, through the model's own forward pass: (H, d, d)."""
+    block = anatomy.blocks[depth]
+
+    def writes(state):
+        read = block.ln1(torch.cat((x[:position], state[None]))[None])
+        return circuits.attend(block, read, anatomy.rotary_base)["head_out"][0, -1]
+
+    return torch.autograd.functional.jacobian(writes, x[position])
+
+
 def test_determinants_in_few_dimensions_are_those_of_the_pass(anatomy, tokens):
     for depth, layer in enumerate(circuits.walk(anatomy, tokens)):
         heads = head_margins.head_weights(anatomy.blocks[depth], anatomy.rotary_base)
         B = head_margins.blocks_of(heads, layer, 1, torch.tensor([6]))[:, 0]
-        eye = torch.eye(B.shape[-1], dtype=torch.float64)
-        found = torch.stack([torch.linalg.slogdet(A).logabsdet for A in (eye - B, eye + B)], -1)
-        expected = head_margins.log_determinants_by_autograd(anatomy, layer.resid_pre[1], depth, 6)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
+        x = layer.resid_pre[1]
+        signs, logs = head_margins.determinants_by_autograd(anatomy, x, depth, 6)
+        whole = _derivatives(anatomy, x, depth, 6)
+        for side, sign in enumerate((-1, 1)):
+            for A in (B, whole):
+                expected = torch.linalg.slogdet(torch.eye(A.shape[-1], dtype=A.dtype) + sign * A)
+                assert torch.equal(signs[:, side], expected.sign)
+                torch.testing.assert_close(logs[:, side], expected.logabsdet, rtol=0, atol=1e-11)
+
+
+def test_a_census_finds_the_folds_of_the_derivative(anatomy, tokens):
+    table = head_margins.census(anatomy, tokens)
+    assert len(table) == 2 * anatomy.sizes["H"] * tokens.numel()
+    found = table.set_index(["layer", "head", "text", "position"])
+    patterns = [layer.pattern for layer in circuits.walk(anatomy, tokens)]
+    folds = found[found["folded"]]
+    assert 0 < len(folds) < len(found)
+    for (depth, head, text, position), row in [*folds[:5].iterrows(), *found[:5].iterrows()]:
+        *_, layer = itertools.islice(circuits.walk(anatomy, tokens), depth + 1)
+        derivative = _derivatives(anatomy, layer.resid_pre[text], depth, position)[head]
+        spectrum = torch.linalg.eigvals(derivative)
+        real = spectrum[spectrum.imag.abs() < 1e-9].real
+        assert row["folded"] == bool((real > 1).sum() % 2)
+        if row["folded"]:
+            assert row["eigenvalue"] == pytest.approx(float(real.max()))
+        weights = patterns[depth][text, head, position]
+        assert (row["first"], row["itself"]) == (weights[0], weights[position])
+    some = head_margins.census(anatomy, tokens, [(1, 2), (1, 0)])
+    expected = table.query("layer == 1 and head in (0, 2)")
+    keys = ["head", "text", "position"]
+    pd.testing.assert_frame_equal(
+        *(t.sort_values(keys).reset_index(drop=True) for t in (some, expected))
+    )
 
 
 def test_the_gain_of_small_noise_is_the_size_of_the_derivative(anatomy, tokens):
     """|W_O C D|_F / sqrt(d), by many draws."""
     table = head_margins.measure(anatomy, tokens[:1], torch.tensor([5]), 1e-4, 4000, 0)
-    layer, block = next(circuits.walk(anatomy, tokens[:1])), anatomy.blocks[0]
-    x = layer.resid_pre[0]
-
-    def writes(state):
-        read = block.ln1(torch.cat((x[:5], state[None]))[None])
-        return circuits.attend(block, read, anatomy.rotary_base)["head_out"][0, -1]
-
-    derivative = torch.autograd.functional.jacobian(writes, x[5])
-    expected = derivative.flatten(1).norm(dim=1) / x.shape[-1] ** 0.5
+    layer = next(circuits.walk(anatomy, tokens[:1]))
+    derivative = _derivatives(anatomy, layer.resid_pre[0], 0, 5)
+    expected = derivative.flatten(1).norm(dim=1) / derivative.shape[-1] ** 0.5
     found = torch.tensor(table[table["layer"] == 0].sort_values("head")["gain"].to_numpy())
     torch.testing.assert_close(found, expected, rtol=0.05, atol=0)
 
