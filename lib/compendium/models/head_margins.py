@@ -4,6 +4,7 @@ what noise does, position by position of real text, in float64.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection
 from typing import Any
@@ -13,10 +14,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from compendium import paths
+from compendium.cache import Cache
+from compendium.models.subjects import Subject
 from papers.circuits import Anatomy, Normalisation, walk
 from papers.circuits.anatomy import BlockAnatomy, attend, project
 from papers.language_model import LayerInternals, rotate
 from papers.margins.head_blocks import EQUAL, HeadWeights, head_blocks, margins
+
+_TOGETHER = 8  # texts in memory at a time
 
 
 def head_weights(block: BlockAnatomy, rotary_base: float | None) -> HeadWeights:
@@ -105,25 +111,47 @@ def census(
     is negative; `eigenvalue`, then the largest real one, else NaN; `first` and `itself`, the head's
     weights on the first token and on the token that it reads for. All heads, or those `asked`.
     """
-    tables = []
-    depths = {layer for layer, _ in asked} or set(range(len(anatomy.blocks)))
-    for depth, layer in enumerate(walk(anatomy, tokens)):
-        if depth in depths:
-            some = [h for at, h in asked if at == depth] or range(anatomy.sizes["H"])
-            heads = head_weights(anatomy.blocks[depth], anatomy.rotary_base)
-            for text in range(len(tokens)):
-                pattern = layer.pattern[text, list(some)]
-                found = _folds(heads.of(list(some)), layer, text) | {
-                    "first": pattern[..., 0],
-                    "itself": pattern.diagonal(dim1=-2, dim2=-1),
-                }
-                columns = {name: of.flatten().numpy() for name, of in found.items()}
-                place = {"layer": depth, "head": np.repeat(list(some), tokens.shape[1])}
-                place |= {"text": text, "position": np.tile(np.arange(tokens.shape[1]), len(some))}
-                tables.append(pd.DataFrame(place | columns))
-        if depth == max(depths):
-            break
+    every = [(depth, h) for depth in range(len(anatomy.blocks)) for h in range(anatomy.sizes["H"])]
+    of_depth: dict[int, list[int]] = {}
+    for depth, head in asked or every:
+        of_depth.setdefault(depth, []).append(head)
+    last, tables = max(of_depth), []
+    for start in range(0, len(tokens), _TOGETHER):
+        layers = itertools.islice(walk(anatomy, tokens[start : start + _TOGETHER]), last + 1)
+        for depth, layer in enumerate(layers):
+            if some := of_depth.get(depth):
+                heads = head_weights(anatomy.blocks[depth], anatomy.rotary_base).of(some)
+                for text in range(len(layer.pattern)):
+                    place = {"layer": depth, "text": start + text}
+                    tables.append(_rows(heads, layer, text, some).assign(**place))
     return pd.concat(tables, ignore_index=True)
+
+
+def kept_census(
+    subject: Subject, anatomy: Anatomy, tokens: Tensor, asked: Collection[tuple[int, int]] = ()
+) -> pd.DataFrame:
+    """`census` of a model that is known by a hash of its file, read where it was made before."""
+
+    def ask(_sha256: str, tokens: np.ndarray, asked: list[tuple[int, int]]) -> pd.DataFrame:
+        return census(anatomy, torch.from_numpy(tokens), asked)
+
+    if not subject.source.sha256:
+        return census(anatomy, tokens, asked)
+    code = ("papers/circuits", "papers/margins/head_blocks.py", "compendium/models/head_margins.py")
+    cache = Cache(paths.processed_dir() / "folds", code)
+    label = "some" if asked else "all"
+    return cache.keep(ask, subject.source.sha256, tokens.numpy(), sorted(asked), label=label)
+
+
+def _rows(heads: HeadWeights, layer: LayerInternals, text: int, some: list[int]) -> pd.DataFrame:
+    """The rows of `census` for some heads of a layer on one text."""
+    T, pattern = layer.pattern.shape[-1], layer.pattern[text, some]
+    found = _folds(heads, layer, text) | {
+        "first": pattern[..., 0],
+        "itself": pattern.diagonal(dim1=-2, dim2=-1),
+    }
+    place = {"head": np.repeat(some, T), "position": np.tile(np.arange(T), len(some))}
+    return pd.DataFrame(place | {name: of.flatten().numpy() for name, of in found.items()})
 
 
 def _folds(heads: HeadWeights, layer: LayerInternals, text: int) -> dict[str, Tensor]:

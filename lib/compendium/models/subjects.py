@@ -4,6 +4,8 @@ on request a released one.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +60,14 @@ class Subject:
         ids = np.asarray(self.tokenizer.encode(enough), dtype=np.int32)
         found = windows(ids, min(length, self.model.config.n_ctx), count)
         return torch.from_numpy(found.astype(np.int64))
+
+    def beginnings(self, texts: Iterable[str], length: int, count: int) -> Tensor:
+        """The first `length` tokens of the first `count` texts that are as long: (N, length)."""
+        length = min(length, self.model.config.n_ctx)
+        # hardly a token has more than eight characters
+        read = (self.tokenizer.encode(text[: 16 * length])[:length] for text in texts)
+        whole = itertools.islice((ids for ids in read if len(ids) == length), count)
+        return torch.tensor([[int(i) for i in ids] for ids in whole])
 
     def pieces(self, tokens: Tensor) -> list[str]:
         """Tokens (T,) as labels for a figure: no blank, no line break, no half of a character."""

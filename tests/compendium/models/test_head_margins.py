@@ -54,7 +54,7 @@ def test_determinants_in_few_dimensions_are_those_of_the_pass(anatomy, tokens):
                 torch.testing.assert_close(logs[:, side], expected.logabsdet, rtol=0, atol=1e-11)
 
 
-def test_a_census_finds_the_folds_of_the_derivative(anatomy, tokens):
+def test_a_census_finds_the_folds_of_the_derivative(anatomy, tokens, monkeypatch):
     table = head_margins.census(anatomy, tokens)
     assert len(table) == 2 * anatomy.sizes["H"] * tokens.numel()
     found = table.set_index(["layer", "head", "text", "position"])
@@ -76,6 +76,13 @@ def test_a_census_finds_the_folds_of_the_derivative(anatomy, tokens):
     keys = ["head", "text", "position"]
     pd.testing.assert_frame_equal(
         *(t.sort_values(keys).reset_index(drop=True) for t in (some, expected))
+    )
+    monkeypatch.setattr(head_margins, "_TOGETHER", 1)
+    pd.testing.assert_frame_equal(
+        *(
+            t.set_index(["layer", *keys]).sort_index()
+            for t in (head_margins.census(anatomy, tokens), table)
+        )
     )
 
 
