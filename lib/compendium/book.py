@@ -245,7 +245,7 @@ class _Shown(pd.DataFrame):
     _cell: int | None = -1  # no cell, as after a journey through another process
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        super().__init__(frame)
+        super().__init__(frame)  # type: ignore[call-arg]  # the stubs know __new__ alone
         object.__setattr__(self, "_cell", _cell())
 
     @property

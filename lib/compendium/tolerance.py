@@ -71,8 +71,8 @@ def same_picture(old: Path, new: Path) -> bool:
     from PIL import Image
 
     with Image.open(old) as a, Image.open(new) as b:
-        facts = [dict(sorted(picture.info.items())) for picture in (a, b)]  # in any order
-        if a.size != b.size or a.mode != b.mode or not same(*facts):
+        facts = [dict(sorted(picture.info.items(), key=str)) for picture in (a, b)]
+        if a.size != b.size or a.mode != b.mode or not same(facts[0], facts[1]):
             return False
         apart = np.abs(np.asarray(a, dtype=int) - np.asarray(b, dtype=int))
         return bool(apart.max(initial=0) <= _SHADE)
