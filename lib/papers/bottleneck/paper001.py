@@ -96,7 +96,7 @@ def braid_reflect(
     return Reflections(x, won, np.abs(x).max(axis=1) <= bound, steps)
 
 
-def _argmax(W: Array, b: Array, x: Array, tile: int = 1024) -> Ints:
+def _argmax(W: Array, b: Array, x: Array, tile: int = 64) -> Ints:  # logits that fit a cache
     parts = [(x[i : i + tile] @ W.T + b).argmax(axis=1) for i in range(0, len(x), tile)]
     return np.concatenate(parts) if parts else np.zeros(0, np.intp)
 
