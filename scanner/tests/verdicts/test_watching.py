@@ -108,6 +108,7 @@ def test_the_transformers_trainer_calls_it(text):
     assert len(watch.history) == 3
 
 
+@pytest.mark.filterwarnings("ignore")  # its own, about torch and about few workers
 def test_the_lightning_trainer_calls_it(text):
     lightning = pytest.importorskip("lightning.pytorch")
 
@@ -122,7 +123,7 @@ def test_the_lightning_trainer_calls_it(text):
         def configure_optimizers(self):
             return torch.optim.AdamW(self.parameters())
 
-    watch = sg.watch(log=None)
+    watch = sg.watch(log=None, weight="model.head.weight")  # the module has no forward
     batches = torch.utils.data.TensorDataset(text[:-1], text[1:])
     loader = torch.utils.data.DataLoader(batches, batch_size=1000)
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
