@@ -53,6 +53,18 @@ def test_copying_is_one_for_a_copier():
     assert FactoredMatrix(A, -A.T).copying() == pytest.approx(-1)
 
 
+def test_the_symmetric_part_of_a_narrow_circuit_has_as_many_signs_of_either_kind():
+    g = torch.Generator().manual_seed(0)
+    A, B = (torch.randn(9, 3, generator=g, dtype=torch.float64) for _ in range(2))
+    found = FactoredMatrix(A, B.T).symmetric_eigenvalues()
+    dense = torch.linalg.eigvalsh((A @ B.T + B @ A.T) / 2)
+    torch.testing.assert_close(found, dense[[0, 1, 2, -3, -2, -1]])
+    assert (int((found > 1e-9).sum()), int((found < -1e-9).sum())) == (3, 3)
+    assert FactoredMatrix(A, A.T).symmetric_eigenvalues().min() > -1e-9  # dependent columns
+    with pytest.raises(ValueError, match="not square"):
+        FactoredMatrix(A, B.T[:, :8]).symmetric_eigenvalues()
+
+
 def test_rotations_compose_by_their_offsets():
     R = [rotation(i, 6, 10.0) for i in range(5)]
     torch.testing.assert_close(R[4] @ R[1].T, rotation(3, 6, 10.0))

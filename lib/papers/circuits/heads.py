@@ -59,6 +59,20 @@ class FactoredMatrix:
             )
         return torch.linalg.eigvals(self.B @ self.A)
 
+    def symmetric_eigenvalues(self) -> Tensor:
+        """Eigenvalues of the symmetric part (A B + B^T A^T) / 2 that may not be zero, ascending.
+
+        With G = [A, B^T] = Q R it is Q R J R^T Q^T / 2, J exchanging the two halves. Where the 2 r
+        columns of G are independent, which needs 2 r <= n, r of them are positive and r negative
+        (Sylvester's law of inertia): no such matrix is positive semidefinite.
+        """
+        if self.A.shape[0] != self.B.shape[1]:
+            raise ValueError(
+                f"a matrix of shape {(self.A.shape[0], self.B.shape[1])} is not square."
+            )
+        R = torch.linalg.qr(torch.cat((self.A, self.B.T), 1)).R
+        return torch.linalg.eigvalsh(R @ R.roll(self.B.shape[0], 1).T / 2)
+
     def copying(self) -> float:
         """Sum of eigenvalues over sum of their moduli: 1 when each direction keeps its sign."""
         eigenvalues = self.eigenvalues()
