@@ -42,7 +42,7 @@ from softgeom.names import Names
 from softgeom.scanner import scan
 
 RIVALS = 3  # other than the blank: both neighbours of t in a text, and one to take its place
-ROUNDS = (3, 5, 8)  # parts that the rivals are dealt into
+ROUNDS = (3, 5)  # parts that the rivals are dealt into
 
 
 def ask_texts(
