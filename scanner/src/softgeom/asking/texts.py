@@ -6,10 +6,10 @@ number of frames and without a language model, if at every feature vector at lea
 other than the blank score at least as high as t (docs/texts.md has the proof). So the question is
 that of an expert (experts.py): can t be among the best `RIVALS` where the blank is no rival?
 
-Removing the blank and any two classes must leave weights that rule t out. Random halves find such
-weights for nearly all classes at once: the rivals are dealt into parts, and a scan of the layer
-without two of them proves what it proves whichever members of those two are removed. `ROUNDS` of
-finer parts follow for what is left, then questions about one class at a time.
+Removing the blank and any two classes must leave weights that rule t out. Random parts find such
+weights for most classes at once: the rivals are dealt into parts, and what a scan of the layer
+without two of them proves holds whichever members of those two are removed. Finer parts follow for
+what is left (`ROUNDS`), then questions about one class at a time.
 """
 
 from __future__ import annotations
