@@ -110,8 +110,8 @@ def test_answers_are_judged_again(handed_in):
     ]  # fmt: skip
     found = grade(handed_in(attempts, explanation="corners"))
     assert (found.name, found.lesson, found.solved) == ("Ada", "winning", "1 3")
-    assert (found.exercises, found.attempts, found.guesses) == (6, 5, 1)
-    assert "2 of 6 solved in 5 attempts (1 3), 1 guesses, explained" in str(found)
+    assert (found.exercises, found.attempts, found.guesses) == (7, 5, 1)
+    assert "2 of 7 solved in 5 attempts (1 3), 1 guesses, explained" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_one_command_grades_a_folder(handed_in, tmp_path, capsys):
     (tmp_path / "other\x1b[2J.html").write_text("<p>a page</p>", encoding="utf-8")
     assert main([str(tmp_path), "--csv", str(tmp_path / "grades.csv")]) == 1
     printed = capsys.readouterr()
-    assert "1 of 6 solved" in printed.out
+    assert "1 of 7 solved" in printed.out
     assert r"other\x1b[2J.html: not graded, it holds no answers" in printed.err
     assert "\x1b" not in printed.out + printed.err
     with (tmp_path / "grades.csv").open(encoding="utf-8") as file:
