@@ -105,11 +105,12 @@ def site(options: argparse.Namespace) -> None:
 
 @_command({"seeds": {"nargs": "*", "type": int, "help": "such as 1 2 3; all by default"}})
 def sweep(options: argparse.Namespace) -> None:
-    """train the runs of the barrier sweep that have no row in results/full/barrier_sweep yet"""
-    from compendium.models import barrier_run, barrier_sweep
+    """train the runs of the barrier sweep that have no row in results/full/barrier_sweep"""
+    from compendium.models import barrier_sweep
 
     runs = barrier_sweep.schedule(options.seeds or barrier_sweep.SEEDS)
-    written = barrier_sweep.work(runs, barrier_run.Setting(), barrier_sweep.folder())
+    name = "paper" if options.profile == "paper" else "full"
+    written = barrier_sweep.work(runs, barrier_sweep.SETTINGS[name], barrier_sweep.folder(name))
     print(f"{written} runs written; there are {len(runs)}")
 
 

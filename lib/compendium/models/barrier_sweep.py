@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 from filelock import FileLock, Timeout
 
-from compendium import corpora, paths
+from compendium import corpora, paths, profiles
 from compendium.models.barrier_measures import measure
 from compendium.models.barrier_run import Run, Setting, Trained, key, train_run
 from compendium.models.language_models import EncodedText, load_encoded
@@ -46,6 +46,42 @@ _OF_A_SEED = (
 _FULL_AFTER, _FULL_SEEDS = 2, (1, 2)  # a full M costs more: two seeds, after the first two seeds
 _OTHER = "wikitext-103"
 
+# The experiment, one small enough to show that all of it runs, and the scale of the source.
+SETTINGS = {
+    "full": Setting(),
+    "tiny": Setting(
+        characters=300_000,
+        held_out_characters=40_000,
+        d_vocab=400,
+        d_model=32,
+        n_heads=2,
+        n_layers=1,
+        n_ctx=32,
+        steps=24,
+        batch_size=4,
+        rank=8,
+        evaluations=4,
+        evaluation_windows=16,
+        measured_windows=24,
+    ),
+    "paper": Setting(
+        corpus="wikitext-103",
+        characters=0,
+        held_out_characters=0,
+        d_vocab=8192,
+        d_model=384,
+        n_heads=6,
+        n_layers=12,
+        n_ctx=512,
+        steps=146_000,  # 20 passes over some 120 million tokens
+        batch_size=32,
+        learning_rate=3.0e-4,
+        rank=64,
+        precision="bfloat16",
+        compile=True,
+    ),
+}
+
 
 def schedule(seeds: Sequence[int] = SEEDS) -> list[Run]:
     """All runs in the order in which they are made: what is there at any time can be read."""
@@ -57,9 +93,10 @@ def schedule(seeds: Sequence[int] = SEEDS) -> list[Run]:
     return runs
 
 
-def folder() -> Path:
-    """Where the committed rows are."""
-    return paths.results_dir("full", "barrier_sweep")
+def folder(setting: str) -> Path:
+    """Where the rows of a setting are, by its name: those of ``full`` are committed."""
+    profile = {"tiny": profiles.SMOKE}.get(setting, setting)
+    return paths.results_dir(profile, "barrier_sweep")
 
 
 def work(runs: Sequence[Run], setting: Setting, into: Path, text: EncodedText | None = None) -> int:
@@ -67,18 +104,42 @@ def work(runs: Sequence[Run], setting: Setting, into: Path, text: EncodedText | 
     has; how many were written. ValueError where the corpus is a stand-in.
     """
     written, scratch = 0, _scratch(into)
+    other: dict[str, Any] | None = None
     for run in runs:
         scratch.mkdir(parents=True, exist_ok=True)
         lock = FileLock(scratch / f"{run.name}.lock")
         try:
             with lock.acquire(blocking=False):
-                if _row(into, setting, run) is None:
-                    text = text or _text(setting)
-                    _make(run, setting, into, text)
+                if _row(into, setting, run, text) is None:
+                    text = text or load_text(setting)
+                    other = _other(text) if other is None else other
+                    _make(run, setting, into, text, other)
                     written += 1
         except Timeout:
             continue
     return written
+
+
+def load_text(setting: Setting, *, stand_in: bool = False) -> EncodedText:
+    """The corpus of a setting, encoded; ValueError where it is a stand-in and none is wanted."""
+    sizes = (setting.characters, setting.held_out_characters)
+    text = load_encoded(
+        setting.corpus, setting.d_vocab, characters=sizes[0], held_out_characters=sizes[1]
+    )
+    if text.source.stand_in and not stand_in:
+        raise ValueError(
+            f"the sweep needs {setting.corpus}, not a stand-in: set DATA to its folder"
+        )
+    return text
+
+
+def recorded(setting: str) -> list[dict[str, Any]]:
+    """The rows of a setting, by its name. FileNotFoundError where there is none."""
+    found = rows(folder(setting), SETTINGS[setting])
+    if not found:
+        again = "run `python -m compendium sweep`, or notebook 23_margin_sweep in profile smoke"
+        raise FileNotFoundError(f"no run of the barrier sweep is recorded ({setting}): {again}.")
+    return found
 
 
 def rows(into: Path, setting: Setting) -> list[dict[str, Any]]:
@@ -87,7 +148,7 @@ def rows(into: Path, setting: Setting) -> list[dict[str, Any]]:
     return [row for row in found if row["key"] == key(setting, Run(**row["run"]))]
 
 
-def _make(run: Run, setting: Setting, into: Path, text: EncodedText) -> None:
+def _make(run: Run, setting: Setting, into: Path, text: EncodedText, other: dict[str, Any]) -> None:
     started, scratch = time.process_time(), _scratch(into)
     print(f"{time.strftime('%H:%M:%S')} {run.name} begins", flush=True)
 
@@ -103,7 +164,7 @@ def _make(run: Run, setting: Setting, into: Path, text: EncodedText) -> None:
     with _fast():
         trained = train_run(setting, run, *corpus, **how)
         trained_seconds = time.process_time() - started
-        numbers = measure(setting, run, trained, text, _other(text))
+        numbers = measure(setting, run, trained, text, other)
     with whole(scratch / f"{run.name}.joblib") as fresh:
         joblib.dump(trained, fresh)
     if run.arm == "penalty" and run.penalty_weight == WEIGHT:
@@ -127,22 +188,12 @@ def _make(run: Run, setting: Setting, into: Path, text: EncodedText) -> None:
     print(f"{time.strftime('%H:%M:%S')} {run.name} written, {seconds}", flush=True)
 
 
-def _row(into: Path, setting: Setting, run: Run) -> dict[str, Any] | None:
+def _row(into: Path, setting: Setting, run: Run, text: EncodedText | None) -> dict[str, Any] | None:
     path = into / f"{run.name}.json"
     row = json.loads(path.read_text("utf-8")) if path.is_file() else None
-    return row if row and row["key"] == key(setting, run) else None
-
-
-def _text(setting: Setting) -> EncodedText:
-    sizes = (setting.characters, setting.held_out_characters)
-    text = load_encoded(
-        setting.corpus, setting.d_vocab, characters=sizes[0], held_out_characters=sizes[1]
-    )
-    if text.source.stand_in:
-        raise ValueError(
-            f"the sweep needs {setting.corpus}, not a stand-in: set DATA to its folder"
-        )
-    return text
+    if row is None or row["key"] != key(setting, run):
+        return None
+    return row if text is None or row["corpus"]["key"] == text.key else None
 
 
 def _other(text: EncodedText) -> dict[str, Any]:
