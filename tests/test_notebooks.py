@@ -12,7 +12,6 @@ from compendium.notebooks import calls, parameter_defaults
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
-SUPERSEDED = {"23", "24", "25", "29", "60", "61"}
 ALL = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 
 
@@ -70,8 +69,6 @@ def test_every_parameter_is_explained_read_and_given_in_each_profile(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_opened_by_hand_it_has_the_parameters_of_the_committed_results(path):
     """So that the numbers are those of its prose; a list of many names stays in the file."""
-    if path.stem[:2] in SUPERSEDED:
-        pytest.skip("the barrier sweep takes its place")
     given, own = parameters.read(path.stem, "default"), parameter_defaults(path)
     odd = {key: value for key, value in given.items() if own[key] != value}
     assert not {key for key, value in odd.items() if not isinstance(value, list) or len(value) < 40}

@@ -25,7 +25,7 @@ FOLDER = "docs/papers"
 FOUNDATIONS = "data-and-models"
 PENDING = "no result committed"
 # first digit of a notebook -> paper
-_CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001", "6": "003"}
+_CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001"}
 _UP = "../../"  # from a page to the top of the repository
 _LINE = 150  # characters of a statement on the line that unfolds
 # kinds of claims, as a reader says them
