@@ -88,7 +88,7 @@ def _compare_mass(guess: str) -> str:
 
 @LESSON.prediction("guess_real", reading.choice("none", "some", "most"))
 def _compare_real(guess: str) -> str:
-    gpt = recorded.evidence("23_margin_sweep", "003-section-7-barrier-regime")
+    gpt = recorded.penalised_gpt()
     share = gpt["share"]
     right = "none" if share < 0.005 else "some" if share < 0.5 else "most"
     thought = "real wrong" if guess != right else "real none" if right == "none" else "real"

@@ -37,6 +37,15 @@ def evidence(notebook: str, claim: str) -> dict[str, Any]:
     return next(entry["evidence"] for entry in _record(notebook)["claims"] if entry["id"] == claim)
 
 
+def penalised_gpt() -> dict[str, float]:
+    """Of a small GPT that was trained with 003's penalty: ``share`` of positions that feel a
+    barrier, and their mean ``score`` -log |det J| in nats.
+    """
+    row = json.loads((RESULTS / "barrier_sweep" / "penalty-0.05-1.json").read_text("utf-8"))
+    learned = row["barrier"]["learned"]
+    return {"share": learned["positive_share"], "score": learned["mean"]}
+
+
 def table(notebook: str, name: str) -> pd.DataFrame:
     """A recorded table."""
     _record(notebook)

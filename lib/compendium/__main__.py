@@ -103,13 +103,19 @@ def site(options: argparse.Namespace) -> None:
     print(f"the site: {site.build().relative_to(paths.root())}")
 
 
-@_command({"seeds": {"nargs": "*", "type": int, "help": "such as 1 2 3; all by default"}})
+@_command(
+    {
+        "seeds": {"nargs": "*", "type": int, "help": "such as 1 2 3; all by default"},
+        "--setting": {"default": "full", "help": "full, small (a lesson's one run), tiny, paper"},
+    }
+)
 def sweep(options: argparse.Namespace) -> None:
     """train the runs of the barrier sweep that have no row in results/full/barrier_sweep"""
     from compendium.models import barrier_sweep
 
-    runs = barrier_sweep.schedule(options.seeds or barrier_sweep.SEEDS)
-    name = "paper" if options.profile == "paper" else "full"
+    name, runs = options.setting, barrier_sweep.schedule(options.seeds or barrier_sweep.SEEDS)
+    if name == "small":
+        runs = [run for run in runs if run.name == f"penalty-{barrier_sweep.WEIGHT:g}-1"]
     written = barrier_sweep.work(runs, barrier_sweep.SETTINGS[name], barrier_sweep.folder(name))
     print(f"{written} runs written; there are {len(runs)}")
 

@@ -46,7 +46,8 @@ _OF_A_SEED = (
 _FULL_AFTER, _FULL_SEEDS = 2, (1, 2)  # a full M costs more: two seeds, after the first two seeds
 _OTHER = "wikitext-103"
 
-# The experiment, one small enough to show that all of it runs, and the scale of the source.
+# The experiment, one small enough to show that all of it runs, one run of minutes for a lesson, and
+# the scale of the source.
 SETTINGS = {
     "full": Setting(),
     "tiny": Setting(
@@ -63,6 +64,17 @@ SETTINGS = {
         evaluations=4,
         evaluation_windows=16,
         measured_windows=24,
+    ),
+    "small": Setting(
+        characters=3_000_000,
+        held_out_characters=600_000,
+        d_model=64,
+        n_layers=2,
+        steps=300,
+        batch_size=8,
+        evaluations=6,
+        evaluation_windows=32,
+        measured_windows=32,
     ),
     "paper": Setting(
         corpus="wikitext-103",
@@ -95,7 +107,7 @@ def schedule(seeds: Sequence[int] = SEEDS) -> list[Run]:
 
 def folder(setting: str) -> Path:
     """Where the rows of a setting are, by its name: those of ``full`` are committed."""
-    profile = {"tiny": profiles.SMOKE}.get(setting, setting)
+    profile = {"tiny": profiles.SMOKE, "small": profiles.DEFAULT}.get(setting, setting)
     return paths.results_dir(profile, "barrier_sweep")
 
 
