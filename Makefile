@@ -87,7 +87,8 @@ $(if $(filter $(NOTEBOOKS) scan,$(MAKECMDGOALS)),,$(error PARAMS changes one not
 endif
 $(call executed,%): $(wildcard $(patsubst %,scanner/src/softgeom/%.py,arrays colours parallel source threads writing) \
   lib/compendium/*.py lib/compendium/claims/*.py data/reference/*.csv)
-$(call executed,01% 14% 17% 28% 3%): $(call code,papers/circuits papers/language_model) $(scanner)
+$(call executed,01% 14% 17% 28% 3% 46%): $(call code,papers/circuits papers/language_model) $(scanner)
+$(call executed,11% 20% 21% 40%): $(call code,papers/explorers)
 $(call executed,1% 5% 32% 35%): $(call code,papers/bottleneck) $(scanner)
 $(call executed,2% 90%): $(call code,papers/margins papers/language_model)
 $(call executed,4%): $(call code,papers/hardmax)
