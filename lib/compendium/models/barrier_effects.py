@@ -57,12 +57,11 @@ def perturbed_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     the ratio of perplexities over subsamples of windows.
     """
     columns = ["family", "scale", "multiple", "nats", *_QUANTILES]
-    parts = [
-        pd.DataFrame(row["perturbed"], columns=columns).assign(
-            **row["run"], added=lambda table, row=row: table["nats"] - row["clean"]["nats"]
-        )
-        for row in rows
-    ]
+    parts = []
+    for row in rows:
+        part = pd.DataFrame(row["perturbed"], columns=columns).assign(**row["run"])
+        part["added"] = part["nats"] - row["clean"]["nats"]
+        parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
 
@@ -144,7 +143,7 @@ def level_effects(
     lines = []
     for level in sorted(levels):
         nats = differences(part[part["multiple"] == level], "added", arm, against)
-        lines.append({"multiple": level} | summary(nats))
+        lines.append({"multiple": level, **summary(nats)})
     names = ["multiple", *summary(pd.Series(dtype=float))]
     table = pd.DataFrame(lines, columns=names).astype(float)
     known = table["p"].notna()

@@ -117,7 +117,7 @@ class Watch:
 
         watch = self
 
-        class WatchCallback(TrainerCallback):  # type: ignore[misc]
+        class WatchCallback(TrainerCallback):
             def on_train_begin(
                 self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
             ) -> None:
@@ -137,7 +137,7 @@ class Watch:
 
         watch = self
 
-        class WatchCallback(Callback):  # type: ignore[misc]
+        class WatchCallback(Callback):
             def on_train_start(self, trainer: Any, pl_module: Any) -> None:
                 if trainer.is_global_zero:
                     watch(pl_module)
