@@ -26,8 +26,8 @@ NOT_ON_CONDA = {"gguf", "rapidocr-onnxruntime", "vadersentiment"}
 # modules whose package has another name; dask comes with distributed
 PACKAGE_OF = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml", "dask": "distributed"}
 PACKAGE_OF |= {"markdown_it": "markdown-it-py", "IPython": "ipython"}
-# the scanner takes modules and figures of the caller's, and brings neither
-OF_THE_CALLER = {"torch", "matplotlib"}
+# the scanner takes modules, trainers and figures of the caller's, and brings none of them
+OF_THE_CALLER = {"torch", "matplotlib", "transformers", "lightning", "pytorch-lightning"}
 
 
 @pytest.fixture(scope="module")
