@@ -556,6 +556,7 @@ def check_experts(k, blank, everything, classes):
     """
     demand(re.fullmatch("[1-9][0-9]{0,8}", k) and int(k) <= classes, "k is not a number of experts")
     k, last, said = int(k), -1, dict.fromkeys(("possible", "impossible", "undecided"), 0)
+    strictly = 0
     if blank is not None:
         known = re.fullmatch("0|[1-9][0-9]{0,8}", blank) and int(blank) < classes
         demand(known, "the blank is no class")
@@ -576,6 +577,7 @@ def check_experts(k, blank, everything, classes):
             follows = len(ways) == 1 and classes - 1 - len(blocking_sets[0]) < k
         else:
             verdict, follows = "impossible", not met(blocking_sets, k - 1)
+            strictly += all(claim.margin < 0 for claim in group)
         demand(follows, f"that expert {expert} is {verdict} does not follow from its orders")
         said[verdict] += 1
     demand(last >= 0, "it names no expert")
@@ -583,7 +585,7 @@ def check_experts(k, blank, everything, classes):
     told = f"experts among the top k = {k}: {told}"
     if blank is None:
         return told
-    text = f"; the {said['impossible']} are never in the most probable text of CTC" * (k >= 3)
+    text = f"; {strictly} of them are never in a most probable text of CTC" * (k >= 3)
     return f"{told}; class {blank} is the blank and no rival{text}"
 
 

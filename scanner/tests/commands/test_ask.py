@@ -138,15 +138,24 @@ def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(
         recheck(out)
 
 
+def test_equal_rows_are_tied_in_a_text_and_not_absent(tmp_path, told, recheck):
+    """Four classes of one row: each is a most probable text of one frame, beside the others."""
+    model, out = saved(tmp_path / "ctc.npz", [[1, 0], *[[0, 1]] * 4]), tmp_path / "out"
+    said = told("ask", model, "--in-text", "1", "--ctc-blank", "0", "--out", out, "--with-layer")
+    assert "0 never in the text, 1 tied at best" in said
+    assert "0 of them are never in a most probable text of CTC" in recheck(out)
+
+
 def test_what_is_never_in_a_text_is_checked_twice(tmp_path, told, recheck):
-    """Three triangles around the origin, and a blank that is far out."""
+    """Three triangles around the origin, where t lies lower, and a blank that is far out."""
     t = np.linspace(0, 2 * np.pi, 10)[:-1]
     W = np.vstack([[[2, 0], [0, 0]], np.stack([np.cos(t), np.sin(t)], axis=1)])
-    model, out = saved(tmp_path / "ctc.npz", W, tokens=["<blank>", *"tabcdefghi"]), tmp_path / "out"
+    b, tokens = [0, -1, *[0] * 9], ["<blank>", *"tabcdefghi"]
+    model, out = saved(tmp_path / "ctc.npz", W, b=b, tokens=tokens), tmp_path / "out"
     said = told("ask", model, "--in-text", "--out", out, "--with-layer")
     assert "1 never in the text" in said
     assert "of all but the blank, class 0" in told("verify", out, model)
-    assert "the 1 are never in the most probable text of CTC" in recheck(out)
+    assert "1 of them are never in a most probable text of CTC" in recheck(out)
     found = told("ask", model, "--in-text", "a", "t", "--ctc-blank", "0", "--json")
     assert json.loads(found)["counts"] == {"possible": 1, "impossible": 1, "undecided": 0}
 

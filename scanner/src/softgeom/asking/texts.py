@@ -56,7 +56,8 @@ def ask_texts(
     most: int = MOST_QUESTIONS,
 ) -> Router:
     """Decide for each class whether `RIVALS` others always score at least as high: *impossible* is
-    never in the most probable text of CTC, *possible* is not excluded by this argument.
+    never in a most probable text of CTC where its margin is below 0, and else tied with one without
+    it at best; *possible* is not excluded by this argument.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ import numpy as np
 
 from softgeom import answering
 from softgeom.asking import Answer, Answers, BlockingSet, Comparisons, Router
+from softgeom.asking.experts import Chosen
 from softgeom.certifying.verdict import Unknown, Witness
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.layer import SoftmaxLayer
@@ -19,7 +20,7 @@ from softgeom.verdict_table import at_least, escape_token
 _SHOWN = 20  # answers on the terminal; answers.csv has them all
 _PARTS = 4  # comparisons of a proof that are named
 # of CTC's most probable text; a class that is not excluded may still be in none
-_IN_TEXT = {"possible": "not excluded", "impossible": "never in the text", "undecided": "undecided"}
+_IN_TEXT = ("not excluded", "never in the text", "tied at best", "undecided")
 _QUESTIONS = ("order", "together", "on", "experts", "in_text", "blocked_by")
 
 
@@ -61,7 +62,8 @@ def ask(
     notes = [f"  {note}" for note in (*head.notes, head.behind) if note]
     print("\n".join([*notes, *_about(found, kind)]))
     if kind == "in_text":
-        counts = {_IN_TEXT[verdict]: count for verdict, count in counts.items()}
+        said = [_in_text(expert) for expert in found.experts]
+        counts = {verdict: said.count(verdict) for verdict in _IN_TEXT}
     each = "all but the undecided" if counts["undecided"] else "each verdict"
     print(f"{listed(counts)}; {each} proven and re-checked")
     if out:
@@ -89,11 +91,20 @@ def _lines(word: str, option: str) -> list[list[str]]:
     return [line.split("\t") for line in lines]
 
 
+def _in_text(found: Chosen) -> str:
+    """What a verdict about the best three says of texts: without a margin a text with the class may
+    be as probable as the best one without it.
+    """
+    if found.verdict == "impossible":
+        return "never in the text" if found.margin < 0 else "tied at best"
+    return "not excluded" if found.verdict == "possible" else "undecided"
+
+
 def _about(found: Answers | Router, kind: str) -> list[str]:
     """One line an answer, or an expert, the impossible ones first, as many as fit."""
     if isinstance(found, Router):
         experts = sorted(found.experts, key=lambda expert: expert.verdict)
-        said = [_IN_TEXT[e.verdict] if kind == "in_text" else e.verdict for e in experts]
+        said = [_in_text(e) if kind == "in_text" else e.verdict for e in experts]
         lines = [
             f"  {verdict:<10}  {_name(found.layer, e.expert)}  ({e.method})"
             for verdict, e in zip(said, experts, strict=True)
