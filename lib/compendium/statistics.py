@@ -8,7 +8,6 @@ methods that were run on the same seeds are compared by the differences of each 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,12 +93,6 @@ def seeds_to_decide(differences: ArrayLike, *, most: int = 1000) -> int | None:
         return None
     steps = (2, 3, *(k * 10**e for e in range(len(str(most))) for k in (5, 10, 20)))
     return next(step for step in steps if step >= enough[0])
-
-
-def seeds_that_agree(differences: Sequence[float] | np.ndarray) -> int:
-    """How many seeds have the sign of the mean difference."""
-    found = _per_seed(differences)
-    return int((np.sign(found) == np.sign(found.mean())).sum())
 
 
 def _per_seed(values: ArrayLike) -> np.ndarray:

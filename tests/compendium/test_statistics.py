@@ -6,14 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from compendium.statistics import (
-    holm,
-    over_seeds,
-    p_value,
-    paired,
-    seeds_that_agree,
-    seeds_to_decide,
-)
+from compendium.statistics import holm, over_seeds, p_value, paired, seeds_to_decide
 
 _TRIALS = 5_000
 
@@ -35,7 +28,6 @@ def test_an_interval_of_seeds_by_hand():
     assert (found.mean, found.seeds) == (2.0, 3)
     np.testing.assert_allclose([found.low, found.high], [2 - half, 2 + half], rtol=1e-12)
     assert str(found) == "2 [-0.4841, 4.484] over 3 seeds"
-    assert seeds_that_agree([1.0, 2.0, -0.5]) == 2
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12), st.floats(-1e6, 1e6))

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from papers.margins import residual_map
-from papers.margins.controls import DosedPrior, SizePull
+from papers.margins.controls import DosedPrior
 from papers.margins.embedding_prior import EmbeddingPrior, PriorConfig
 
 
@@ -112,18 +112,3 @@ def test_sizes_are_noted_call_by_call():
     penalty(2 * X)
     rms = X.square().mean().sqrt()
     torch.testing.assert_close(penalty.sizes, torch.stack([rms, 2 * rms, 0 * rms]))
-
-
-def test_the_pull_follows_its_path_and_only_changes_sizes():
-    X = single_embeddings()
-    rms = X.detach().square().mean().sqrt().item()
-    pull = SizePull(np.array([rms, rms / np.e, 2 * rms]))
-    assert pull(X).item() == pytest.approx(0, abs=1e-10)
-    assert pull(X).item() == pytest.approx(1, rel=1e-5)
-    value = pull(X)
-    value.backward()
-    assert value.item() == pytest.approx(np.log(2) ** 2, rel=1e-5)
-    # too small: the step against the gradient enlarges every entry by one factor
-    ratio = -X.grad / X.detach()
-    assert ratio.min() > 0
-    torch.testing.assert_close(ratio, ratio.mean().expand_as(ratio), rtol=1e-4, atol=0)

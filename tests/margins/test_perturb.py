@@ -1,6 +1,5 @@
 import itertools
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +10,6 @@ from papers.margins.perturb import (
     add_drift,
     add_noise,
     contextual_embedding_error,
-    degradation_ratios,
     embedding_rms,
     perturber,
 )
@@ -64,14 +62,6 @@ def test_a_window_gets_the_same_draw_in_any_batch_and_at_any_level(family):
     assert torch.allclose(3 * whole[3:], part, atol=1e-6)
     other = perturber(Perturbation(family, "absolute", 1, 1.0), 1.0, seed=10)(X, slice(0, 5))
     assert not torch.allclose(whole, other)
-
-
-def test_degradation_is_the_ratio_of_perplexities():
-    clean, perturbed = np.log([10.0, 20.0, 40.0]), np.log([30.0, 20.0, 160.0])
-    draws = np.array([[0], [1], [2], [0]])
-    assert degradation_ratios(clean, perturbed, draws) == pytest.approx([3, 1, 4, 3])
-    both = degradation_ratios(clean, perturbed, np.array([[0, 2]]))[0]
-    assert both == pytest.approx(np.exp(perturbed[[0, 2]].mean()) / np.exp(clean[[0, 2]].mean()))
 
 
 @settings(max_examples=25)

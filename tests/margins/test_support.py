@@ -3,18 +3,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.stats import spearmanr
 
-from papers.margins.intervals import Interval, draw_subsamples, median_interval
+from papers.margins.intervals import Interval, draw_subsamples
 from papers.margins.support import (
     READINGS,
     ROUNDING,
     barrier_shares,
     cumulative_shares,
     effective_support_size,
-    rank_correlation_by_position,
     support_tokens,
-    top_share,
 )
 
 scores = hnp.arrays(
@@ -35,9 +32,9 @@ def test_shares_are_a_distribution_or_undefined_and_concentration_has_its_bounds
     T, shares = shares.shape[-1], shares[defined]
     assert np.allclose(shares.sum(-1), 1)
     assert (shares >= 0).all()
-    size, top = effective_support_size(shares), top_share(shares, k)
-    rising = cumulative_shares(shares)
+    size, rising = effective_support_size(shares), cumulative_shares(shares)
     assert ((size >= 1 - 1e-9) & (size <= T + 1e-9)).all()
+    top = rising[..., min(k, T) - 1]
     assert (top >= min(k, T) / T - 1e-9).all()  # the k largest hold at least their even part
     assert (np.diff(rising) >= -1e-12).all()
     assert np.allclose(rising[..., -1], 1)
@@ -53,7 +50,7 @@ def test_shares_are_a_distribution_or_undefined_and_concentration_has_its_bounds
     ],
 )
 def test_concentration_by_hand(shares, k, top, size):
-    assert top_share(shares, k) == pytest.approx(top, nan_ok=True)
+    assert cumulative_shares(shares)[k - 1] == pytest.approx(top, nan_ok=True)
     assert effective_support_size(shares) == pytest.approx(size, nan_ok=True)
 
 
@@ -80,20 +77,7 @@ def test_support_tokens_are_the_largest_scores_earlier_first():
     assert support_tokens(np.tile([1.0, 2.0], 200), 5).tolist() == [1, 3, 5, 7, 9]
 
 
-def test_rank_correlation_against_scipy():
-    rng = np.random.default_rng(3)
-    x = rng.integers(0, 6, (40, 5)).astype(float)  # with ties
-    y = x + rng.normal(size=x.shape)
-    x[:, 4] = 2.0
-    found = rank_correlation_by_position(x, y)
-    assert found[:4] == pytest.approx([spearmanr(x[:, t], y[:, t]).statistic for t in range(4)])
-    assert np.isnan(found[4])
-
-
-def test_intervals_of_known_samples_and_their_overlaps():
-    assert median_interval(np.arange(1001)) == pytest.approx((500, 25, 975))
-    assert median_interval([1.0, np.nan, 3.0]).median == 2
-    assert np.isnan(median_interval([np.nan])).all()
+def test_intervals_overlap_where_they_share_a_point():
     other = Interval(3, 2, 4)
     for high, shared in ((1.9, False), (2, True), (9, True)):
         interval = Interval(1, 0, high)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 
 class Interval(NamedTuple):
@@ -20,16 +20,6 @@ class Interval(NamedTuple):
     def overlaps(self, other: Interval) -> bool:
         """Whether the two intervals share a point."""
         return self.low <= other.high and other.low <= self.high
-
-
-def median_interval(values: ArrayLike) -> Interval:
-    """Median and central 95% of finite values; three NaN when there are none."""
-    array = np.asarray(values, dtype=float).ravel()
-    array = array[np.isfinite(array)]
-    if array.size == 0:
-        return Interval(np.nan, np.nan, np.nan)
-    low, median, high = np.quantile(array, [0.025, 0.5, 0.975])
-    return Interval(float(median), float(low), float(high))
 
 
 def draw_subsamples(windows: int, subsamples: int, size: int, seed: int) -> NDArray[np.int64]:

@@ -19,9 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 FAMILIES = ("noise", "drift")
@@ -99,15 +97,6 @@ def perturber(
 def embedding_rms(X: Tensor) -> float:
     """Root mean square of all entries of X, sqrt(mean of squares)."""
     return X.detach().double().pow(2).mean().sqrt().item()
-
-
-def degradation_ratios(
-    clean: NDArray[np.float64], perturbed: NDArray[np.float64], subsamples: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Perturbed over clean perplexity of each subsample (n, size) of windows, from mean losses
-    (windows,) in nats: exp(mean perturbed - mean clean), (n,).
-    """
-    return np.exp((perturbed - clean)[subsamples].mean(-1))
 
 
 def contextual_embedding_error(logits: Tensor, tokens: Tensor, E: Tensor) -> Tensor:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 READINGS = ("positive", "softmax", "absolute")
 
@@ -58,13 +57,6 @@ def cumulative_shares(shares: Shares) -> Shares:
     return np.cumsum(np.sort(shares, axis=-1)[..., ::-1], axis=-1)
 
 
-def top_share(shares: Shares, k: int = 5) -> Shares:
-    """Share of the k largest together, (...); k beyond T counts all."""
-    if k < 1:
-        raise ValueError(f"k is {k}: the share of at least one position can be asked for.")
-    return cumulative_shares(shares)[..., min(k, shares.shape[-1]) - 1]
-
-
 def effective_support_size(shares: Shares) -> Shares:
     """exp(entropy), (...): how many positions carry the pressure."""
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
@@ -76,15 +68,3 @@ def support_tokens(beta: ArrayLike, k: int = 1) -> NDArray[np.int64]:
     """Positions with the k largest scores, largest first (ties: the earlier first): (..., k)."""
     order = np.argsort(-np.asarray(beta, dtype=float), axis=-1, kind="stable")
     return order[..., :k]
-
-
-def rank_correlation_by_position(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
-    """Spearman's rank correlation of x and y (windows, T) over windows, at each position: (T,).
-
-    Scores and losses both depend on how long the past is; comparing windows at one position leaves
-    that out. NaN where one of the two does not vary.
-    """
-    ranks = (rankdata(np.asarray(values, dtype=float), axis=0) for values in (x, y))
-    a, b = (rank - rank.mean(0) for rank in ranks)
-    spread = np.sqrt((a**2).sum(0) * (b**2).sum(0))
-    return np.divide((a * b).sum(0), spread, out=np.full_like(spread, np.nan), where=spread > 0)
