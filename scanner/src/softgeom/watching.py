@@ -157,9 +157,10 @@ def watch(
 ) -> Watch:
     """Which outputs lose, or regain, the ability to win while a model trains.
 
-    The result is called after each epoch. It is as certain as `softgeom.scan`, and far cheaper,
-    since it starts from the proofs of the epoch before. Its `transformers()` and `lightning()` are
-    callbacks for these trainers.
+    The result is called after each epoch. It is as certain as `softgeom.scan`. It is mostly far
+    cheaper, since it starts from the proofs of the epoch before; in a layer without bias each class
+    that can never win is proven anew. Its `transformers()` and `lightning()` are callbacks for
+    these trainers.
 
     Parameters
     ----------
