@@ -31,7 +31,7 @@ def runs_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """One line a run: what it is, and what it ended with; columns of tables where it has them."""
     found = []
     for row in rows:
-        line = dict(row["run"]) | {"diverged_at": row["diverged_at"]}
+        line = _run(row)
         line |= {f"{part}_perplexity": np.exp(row[part]) for part in ("training", "validation")}
         line |= {f"{name} perplexity": np.exp(nats) for name, nats in row["other"].items()}
         line |= {"error": row["error"][2], "directions": row["sizes"]["directions"]}
@@ -48,7 +48,7 @@ def runs_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 def evaluations_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Every evaluation on the way of every run."""
-    lines = [dict(row["run"]) | each for row in rows for each in row["evaluations"]]
+    lines = [_run(row) | each for row in rows for each in row["evaluations"]]
     return pd.DataFrame(lines)
 
 
@@ -59,7 +59,7 @@ def perturbed_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     columns = ["family", "scale", "multiple", "nats", *_QUANTILES]
     parts = []
     for row in rows:
-        part = pd.DataFrame(row["perturbed"], columns=columns).assign(**row["run"])
+        part = pd.DataFrame(row["perturbed"], columns=columns).assign(**_run(row))
         part["added"] = part["nats"] - row["clean"]["nats"]
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
@@ -74,7 +74,7 @@ def support_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     for row in rows:
         for prior, found in row["barrier"].items():
             for reading, each in found["readings"].items():
-                line = dict(row["run"]) | {"prior": prior, "reading": reading}
+                line = _run(row) | {"prior": prior, "reading": reading}
                 line |= {"windows_with_pressure": each["windows_with_pressure"]}
                 line |= {"support": each.get("support", 1.0)}
                 line |= dict(zip(_QUANTILES, each.get("quantiles", [np.nan] * 5), strict=True))
@@ -84,8 +84,9 @@ def support_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def of_arm(table: pd.DataFrame, arm: Arm) -> pd.DataFrame:
-    """The lines of one arm and lambda."""
-    return table[(table["arm"] == arm[0]) & (table["penalty_weight"] == arm[1])]
+    """The lines of one arm and lambda, without runs that diverged."""
+    here = (table["arm"] == arm[0]) & (table["penalty_weight"] == arm[1])
+    return table[here & table["diverged_at"].isna()]
 
 
 def differences(table: pd.DataFrame, column: str, arm: Arm, against: Arm = PLAIN) -> pd.Series:
@@ -191,6 +192,11 @@ def gate(runs: pd.DataFrame) -> dict[str, float | int | None]:
     }
     sizes = {name: int(runs[name].max()) for name in ("tokens", "parameters")}
     return found | sizes
+
+
+def _run(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Which run a row is of, and the step at which it diverged, if it did."""
+    return {**row["run"], "diverged_at": row["diverged_at"]}
 
 
 def _tokens(row: Mapping[str, Any]) -> int:

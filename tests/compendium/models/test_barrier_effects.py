@@ -27,12 +27,12 @@ def perturbed(gains: dict[tuple[str, float], list[float]]) -> pd.DataFrame:
                 added = level + gain * (1 + 0.01 * seed)
                 line = {"arm": arm, "penalty_weight": weight, "seed": seed, "family": "noise"}
                 line |= {"scale": "absolute", "multiple": level, "nats": 3 + added, "q50": ratio}
-                lines.append(line | {"added": added})
+                lines.append(line | {"added": added, "diverged_at": None})
     return pd.DataFrame(lines)
 
 
 def runs_of(unigrams: float) -> pd.DataFrame:
-    line = {"arm": "plain", "penalty_weight": 0.0, "unigrams_nats": unigrams}
+    line = {"arm": "plain", "penalty_weight": 0.0, "unigrams_nats": unigrams, "diverged_at": None}
     return pd.DataFrame([line | {"seed": seed} for seed in (1, 2, 3)])
 
 
@@ -71,9 +71,11 @@ def test_what_is_not_there_is_none_and_an_absent_seed_is_left_out():
     assert absent["gain"] is None
     assert (absent["seeds"], absent["levels"], absent["better"]) == (0, 4, 0)
     assert effects.evidence(table, [], "noise", PENALTY)["gain"] is None
-    less = table[~((table["arm"] == "plain") & (table["seed"] > 1))]
-    one = effects.evidence(less, LEVELS, "noise", PENALTY)
-    assert (one["seeds"], one["low"], one["better"]) == (1, None, 0)
+    others = (table["arm"] == "plain") & (table["seed"] > 1)
+    diverged = table.assign(diverged_at=np.where(others, 40.0, np.nan))
+    for less in (table[~others], diverged):
+        one = effects.evidence(less, LEVELS, "noise", PENALTY)
+        assert (one["seeds"], one["low"], one["better"]) == (1, None, 0)
 
 
 def test_the_committed_rows_are_those_of_the_code_as_it_is():
