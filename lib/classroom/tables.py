@@ -121,7 +121,7 @@ _DATA: dict[str, Callable[[], dict[str, Any]]] = {
     "winning": lambda: {
         "triangle": winning.TRIANGLE.W.tolist(),
         "biases": winning.TRIANGLE_BIAS,
-        "roof": float(winning.captor_weights() @ winning.TRIANGLE_BIAS),
+        "roof": float(winning.blocking_weights() @ winning.TRIANGLE_BIAS),
         "seven": winning.SEVEN.W.tolist(),
         "own": winning.OWN_ROW.W.tolist(),
         **winning.winner_at_the_row_of_d(),

@@ -34,11 +34,11 @@ LESSON = Lesson("trusting")
 say = LESSON.say
 
 
-def exact_weights(target: str = "D", captors: str = "ABC") -> dict[str, Fraction]:
+def exact_weights(target: str = "D", blocking: str = "ABC") -> dict[str, Fraction]:
     """The weights of three classes that reproduce a row and sum to one."""
-    rows = Matrix([[*ROWS[name], 1] for name in captors])
+    rows = Matrix([[*ROWS[name], 1] for name in blocking])
     solution = rows.T.LUsolve(Matrix([*ROWS[target], 1]))
-    return {name: Fraction(str(weight)) for name, weight in zip(captors, solution, strict=True)}
+    return {name: Fraction(str(weight)) for name, weight in zip(blocking, solution, strict=True)}
 
 
 def residual(weights: Weights, target: str = "D") -> tuple[Fraction, Fraction]:
@@ -67,8 +67,8 @@ def certificates() -> dict[str, dict[str, Fraction]]:
         "P": exact_weights(),
         "Q": {"A": Fraction(1, 2), "B": Fraction(1, 4), "C": Fraction(1, 4)},
         # D lies outside the triangle A, E, C: a weight is negative
-        "R": exact_weights(captors="AEC"),
-        "S": exact_weights(captors="EBC"),
+        "R": exact_weights(blocking="AEC"),
+        "S": exact_weights(blocking="EBC"),
     }
 
 
@@ -98,21 +98,25 @@ def _compare_decimals(guess: bool) -> str:
 
 
 @cache
-def captors_of_a_character() -> int:
-    """The most captors in the recorded proofs of the text recogniser."""
-    return int(recorded.table("15_unreadable_characters", "unargmaxable")["captors"].max())
+def blocking_classes_of_a_character() -> int:
+    """The most blocking classes in the recorded proofs of the text recogniser."""
+    return int(recorded.table("15_unreadable_characters", "unargmaxable")["blocking_classes"].max())
 
 
-@LESSON.prediction("guess_captors", reading.whole_number(1, 6625))
-def _compare_captors(guess: int) -> str:
-    right = captors_of_a_character()
+@LESSON.prediction("guess_blocking", reading.whole_number(1, 6625))
+def _compare_blocking(guess: int) -> str:
+    right = blocking_classes_of_a_character()
     proofs = len(recorded.table("15_unreadable_characters", "unargmaxable"))
-    found = say("captors found", guess=guess, proofs=proofs, most=right)
+    found = say("blocking classes found", guess=guess, proofs=proofs, most=right)
     if guess > right:
-        thought = "captors all"
+        thought = "blocking classes all"
     else:
-        thoughts = {right: "captors", FEATURES: "captors few", 3: "captors three"}
-        thought = thoughts.get(guess, "captors less")
+        thoughts = {
+            right: "blocking classes",
+            FEATURES: "blocking classes few",
+            3: "blocking classes three",
+        }
+        thought = thoughts.get(guess, "blocking classes less")
     return f"{found} {say(thought, features=FEATURES, most=FEATURES + 1)}"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from classroom import reading, recorded
 from classroom.lesson import Lesson, few_or_many
 from softgeom.certifying.kernel import certify_evidence
-from softgeom.certifying.verdict import Captors, EvidenceError
+from softgeom.certifying.verdict import BlockingClasses, EvidenceError
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.scanner import scan
 
@@ -52,12 +52,12 @@ def _never() -> frozenset[str]:
 
 
 @cache
-def captor_weights() -> np.ndarray:
+def blocking_weights() -> np.ndarray:
     """The convex weights (3,) of A, B, C that make up the row of D in `TRIANGLE`, from the scan's
     evidence.
     """
     evidence = scan(TRIANGLE, features=Unbounded()).evidence(3)
-    assert isinstance(evidence, Captors)
+    assert isinstance(evidence, BlockingClasses)
     weights = np.zeros(3)
     weights[evidence.rivals] = evidence.weights / evidence.weights.sum()
     return weights
@@ -154,7 +154,7 @@ def _weights_fault(weights: np.ndarray) -> str | None:
     if np.abs(mixture - TRIANGLE.W[3]).max() > ROUGHLY:
         return say("weights miss", u=u, v=v)
     try:
-        certify_evidence(TRIANGLE, Unbounded(), 3, Captors(np.arange(3), weights))
+        certify_evidence(TRIANGLE, Unbounded(), 3, BlockingClasses(np.arange(3), weights))
     except EvidenceError:
         return say("weights near")
     return None
@@ -162,7 +162,7 @@ def _weights_fault(weights: np.ndarray) -> str | None:
 
 @LESSON.exercise("4", reading.number("the bias"))
 def _threshold_fault(answer: float) -> str | None:
-    if abs(answer - float(captor_weights() @ TRIANGLE_BIAS)) <= ROUGHLY:
+    if abs(answer - float(blocking_weights() @ TRIANGLE_BIAS)) <= ROUGHLY:
         return None
     if abs(answer - max(TRIANGLE_BIAS)) <= ROUGHLY:
         return say("bias best")

@@ -111,7 +111,7 @@ def _spoilers(name: str) -> list[str]:
             f"{gpt['score']:.2f} nats",
         ]
     if name == "trusting":
-        return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]
+        return ["is no proof", rf"\b{trusting.blocking_classes_of_a_character()}\b"]
     if name == "asking":
         can_win = recorded.evidence("19_beyond_one_softmax", "001-mask-frees")["can_win"]
         told = [f"{len(asking.freeing())} of 4 cases", f"{asking.pairs_together()} pairs"]

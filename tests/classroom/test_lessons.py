@@ -28,8 +28,10 @@ def test_what_the_lessons_state_about_their_layers_is_true():
     assert winning.winners(winning.TRIANGLE) == {"A", "B", "C"}
     assert winning.winners(winning.OWN_ROW) == set("ABCD")
     assert np.argmax(winning.OWN_ROW.logits(winning.OWN_ROW.W[3])) == 0
-    assert winning.captor_weights() @ winning.TRIANGLE.W[:3] == pytest.approx(winning.TRIANGLE.W[3])
-    roof = winning.captor_weights() @ winning.TRIANGLE_BIAS
+    assert winning.blocking_weights() @ winning.TRIANGLE.W[:3] == pytest.approx(
+        winning.TRIANGLE.W[3]
+    )
+    roof = winning.blocking_weights() @ winning.TRIANGLE_BIAS
     for above, wins in ((1e-6, True), (-1e-6, False)):
         layer = SoftmaxLayer(winning.TRIANGLE.W, [*winning.TRIANGLE_BIAS, roof + above], "ABCD")
         assert ("D" in winning.winners(layer)) == wins

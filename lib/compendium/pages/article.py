@@ -94,7 +94,7 @@ def value(what: str, form: str = "") -> str:
 def _filled() -> dict[str, Any]:
     """What the template needs by name."""
     sign = next(row for row in _rows(f"{VOCABULARY}/signs") if LETTER in row["lost"])
-    proof = next(row for row in _rows(f"{VOCABULARY}/captors") if row["token"] == LETTER)
+    proof = next(row for row in _rows(f"{VOCABULARY}/blocking_classes") if row["token"] == LETTER)
     cut, leaders = f"bench/pruned_lines:{READER}", "43_leader_explanations"
     return {
         "value": value,
@@ -103,7 +103,7 @@ def _filled() -> dict[str, Any]:
         "letter": LETTER,
         "sign": sign | {"reading": normalize("NFKC", sign["reading"])},
         "features": recorded(f"{VOCABULARY}/league:{READER}:features"),
-        "blocking": int(proof["captors"]),
+        "blocking": int(proof["blocking_classes"]),
         "shares": [(s, int(n)) for s, n in re.findall(r"(\S+) (\d+)%", proof["heaviest"])],
         "ceilings": _stacked(),
         "wall": _wall(),

@@ -10,7 +10,7 @@ import numpy as np
 from softgeom.asking import Answer, Answers, ask_labels
 from softgeom.ceiling import ceilings
 from softgeom.ceiling.bound import Certifier
-from softgeom.certifying.verdict import Captors, Finding, Twin, Witness
+from softgeom.certifying.verdict import BlockingClasses, Finding, Twin, Witness
 from softgeom.layer import Box, Unbounded
 from softgeom.names import Names
 from softgeom.options import Options, facts, question, spelled_out, wider_sets
@@ -18,11 +18,11 @@ from softgeom.readout import PLAIN
 from softgeom.rounding import norm_up
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
-from softgeom.unargmaxable import bound_rank, heaviest_captors, smallest_shift
+from softgeom.unargmaxable import bound_rank, heaviest_blocking_classes, smallest_shift
 from softgeom.verdict_table import at_least, down, escape_token, up
 from softgeom.widening import turning_bounds, widen
 
-_SHOWN = 12  # captors and rivals by name
+_SHOWN = 12  # blocking classes and rivals by name
 
 
 @dataclass(frozen=True)
@@ -89,22 +89,22 @@ def explanation(found: Scan, t: int) -> list[str]:
     finding = found[t]
     name = f"class {t} ({escape_token(layer.token(t))!r})"
     lines = [f"{name}: {evidence.verdict} on {found.features.describe()}"]
-    if isinstance(evidence, Captors):
-        heaviest = zip(*heaviest_captors(found, t, _SHOWN), strict=True)
+    if isinstance(evidence, BlockingClasses):
+        heaviest = zip(*heaviest_blocking_classes(found, t, _SHOWN), strict=True)
         listed = ", ".join(f"{escape_token(layer.token(int(i)))} {s:.1%}" for i, s in heaviest)
         count = f"{len(evidence.rivals)} other logits is at least its own"
         lines.append(f"  {found.features.condition()}, a weighted mean of {count}: {listed}")
         lines += [f"  it never wins {one.features.condition()}, proven too" for one in found.wider]
         lines += _needed_bound(found, t)
         lead = max(0.0, -finding.margin)
-        lines.append(f"  so some captor always leads it by at least {at_least(lead)}")
+        lines.append(f"  so some blocking class always leads it by at least {at_least(lead)}")
         if found.bounds_probabilities:
             how: Any = {"features": found.features, "readout": found.readout}
-            by_captors = found.ceiling(t)
-            least = min(by_captors, float(ceilings(layer, [t], **how).ceiling[0]))
+            by_blocking_classes = found.ceiling(t)
+            least = min(by_blocking_classes, float(ceilings(layer, [t], **how).ceiling[0]))
             lines.append(
                 f"  and its probability never exceeds {up(least, 2)}% "
-                f"({up(by_captors, 2)}% by these captors alone)"
+                f"({up(by_blocking_classes, 2)}% by these blocking classes alone)"
             )
         lines.extend(_way_out(found, t))
     elif isinstance(evidence, Twin):

@@ -29,11 +29,12 @@ from numpy.typing import ArrayLike
 
 from softgeom.arrays import Array, Floats, Ints
 from softgeom.certifying.slack import certify_each_unargmaxable
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
-# of classes: captors and the bound <= 0 that they certify; points (D,) at which they seem to win
-Proofs = dict[int, tuple[Captors, float]]
+# of classes: blocking classes and the bound <= 0 that they certify; points (D,) at which they seem
+# to win
+Proofs = dict[int, tuple[BlockingClasses, float]]
 Points = dict[int, Array]
 
 
@@ -69,11 +70,14 @@ def round_inwards(low: Floats, high: Floats, dtype: Any) -> tuple[Array, Array]:
     return least, np.where(most > high, np.nextafter(most, np.asarray(-np.inf, dtype)), most)
 
 
-def proofs_of(problem: Problem, captors: dict[int, Captors]) -> Proofs:
-    """Those captors that prove what they are to, each with the bound <= 0 that it certifies."""
-    few = list(captors.values())
-    bounds = certify_each_unargmaxable(problem.layer, problem.features, list(captors), few).tolist()
-    found = zip(captors.items(), bounds, strict=True)
+def proofs_of(problem: Problem, blocking: dict[int, BlockingClasses]) -> Proofs:
+    """Those blocking classes that prove what they are to, each with the bound <= 0 that it
+    certifies."""
+    few = list(blocking.values())
+    bounds = certify_each_unargmaxable(
+        problem.layer, problem.features, list(blocking), few
+    ).tolist()
+    found = zip(blocking.items(), bounds, strict=True)
     return {t: (some, bound) for (t, some), bound in found if bound <= 0}
 
 

@@ -2,17 +2,17 @@
 computes in float32.
 
 *Argument.* Let class t be unargmaxable with certified best margin at most -g < 0: its evidence is
-weights l >= 0 with sum 1 on its captors such that ``sum l_i (y_t(x) - y_i(x)) <= -g`` for every x
-of the feature set. A runtime computes each logit, in any order of summation, with an error of at
-most ``e_i = gamma_n (sup |w_i|.|x| + |b_i|)`` and what is lost below float32's range; a sum that
-may leave that range has no bound. A term is rounded n = d + 2 times: as an input, in its product
-and in d additions; of float64 weights once more. Suppose that its answer,
-the class of the largest *computed* logit, were t. Then no captor's computed logit is larger, so ``0
-<= sum l_i (computed y_t - computed y_i) <= -g + e_t + sum l_i e_i``: a contradiction where ``g >
-e_t + sum l_i e_i``. The captors may be cut off themselves, for the argument never uses that they
-stay. So no answer of the runtime is among the classes cut off, and every answer stays. What may
-change are ties of *kept* classes that lead by less than rounding, where a narrower product may sum
-in another order.
+weights l >= 0 with sum 1 on its blocking classes such that ``sum l_i (y_t(x) - y_i(x)) <= -g`` for
+every x of the feature set. A runtime computes each logit, in any order of summation, with an error
+of at most ``e_i = gamma_n (sup |w_i|.|x| + |b_i|)`` and what is lost below float32's range; a sum
+that may leave that range has no bound. A term is rounded n = d + 2 times: as an input, in its
+product and in d additions; of float64 weights once more. Suppose that its answer,
+the class of the largest *computed* logit, were t. Then no blocking class's computed logit is
+larger, so ``0 <= sum l_i (computed y_t - computed y_i) <= -g + e_t + sum l_i e_i``: a contradiction
+where ``g > e_t + sum l_i e_i``. The blocking classes may be cut off themselves, for the argument
+never uses that they stay. So no answer of the runtime is among the classes cut off, and every
+answer stays. What may change are ties of *kept* classes that lead by less than rounding, where a
+narrower product may sum in another order.
 
 The supremum over a box of radius 100 is far from what networks compute: all features at their bound
 at once. Where features are known to be no *longer* than R (their norm, not each entry), ``|w|.|x|
@@ -29,7 +29,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from softgeom.arrays import Floats, Ints
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.checkpoints import RELEASED, Head
 from softgeom.checkpoints.rewriting import write_layer, write_onnx
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer
@@ -77,7 +77,7 @@ def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) ->
     certain: list[int] = []
     close: list[int] = []
     for finding in scan.findings:
-        if isinstance(finding.evidence, Captors):
+        if isinstance(finding.evidence, BlockingClasses):
             weights = np.asarray(finding.evidence.weights, dtype=float)
             theirs = weights @ errors[finding.evidence.rivals] / weights.sum()
             needed = errors[finding.index] + theirs

@@ -16,7 +16,7 @@ import numpy as np
 from softgeom import scanner
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.slack import slack_bounds
-from softgeom.certifying.verdict import Captors, Finding, Witness
+from softgeom.certifying.verdict import BlockingClasses, Finding, Witness
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import demand_standard_model
 from softgeom.routes import winners
@@ -56,7 +56,7 @@ def _still_lost(
     layer: SoftmaxLayer, features: FeatureSet, old: list[Finding]
 ) -> dict[int, Finding]:
     """Classes that the weights of an earlier layer rule out with slack."""
-    held = {f.index: f.evidence for f in old if isinstance(f.evidence, Captors)}
+    held = {f.index: f.evidence for f in old if isinstance(f.evidence, BlockingClasses)}
     bounds = slack_bounds(layer, features, list(held), list(held.values())).tolist()
     proven = zip(held.items(), bounds, strict=True)
     return {

@@ -22,7 +22,14 @@ import numpy as np
 
 from softgeom.arrays import Floats, Ints
 from softgeom.certifying.checker import Checker, wins
-from softgeom.certifying.verdict import Captors, Comparisons, Evidence, Finding, Unknown, Witness
+from softgeom.certifying.verdict import (
+    BlockingClasses,
+    Comparisons,
+    Evidence,
+    Finding,
+    Unknown,
+    Witness,
+)
 from softgeom.problem import FEW, Points, Problem, Proofs
 from softgeom.proving.decide import decide
 from softgeom.proving.interior_point import walk_each
@@ -70,7 +77,7 @@ class Open:
     faults: dict[int, list[str]] = field(default_factory=dict)
 
     def proven(self, proofs: Proofs, method: str) -> dict[int, Finding]:
-        """Findings from captors (and what they certify)."""
+        """Findings from blocking classes (and what they certify)."""
         found = proofs.items()
         return {t: Finding(t, few, method, 0, bound, np.nan) for t, (few, bound) in found}
 
@@ -210,7 +217,7 @@ def _programme(open_: Open, classes: Ints) -> dict[int, Finding]:
             proof, margin, rounds = decide(open_.problem, open_.checker, wins(t), z, known)
             evidence: Evidence
             if isinstance(proof, Comparisons):
-                evidence = Captors(proof.below, proof.weights)
+                evidence = BlockingClasses(proof.below, proof.weights)
             else:
                 evidence = proof
             radius = np.nan

@@ -14,7 +14,7 @@ import pandas as pd
 from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.evidence_file import load_parts, save_parts
 from softgeom.certifying.kernel import certify_evidence, verify_parts
-from softgeom.certifying.verdict import Captors, Evidence, Finding, Twin
+from softgeom.certifying.verdict import BlockingClasses, Evidence, Finding, Twin
 from softgeom.head_facts import HeadFacts, with_facts
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.proving.lp import chebyshev_radius
@@ -175,23 +175,24 @@ class Scan:
         return self.findings[self._position[int(index)]].evidence
 
     def ceiling(self, index: int) -> float:
-        """A probability that the class never exceeds, by its captors alone; 1 where it has none.
+        """A probability that the class never exceeds, by its blocking classes alone; 1 where it has
+        none.
 
         ``1 / (1 + exp A)`` of ``ceilings/bound.py``: no solver, valid, and often far above the
-        least ceiling, since captors are chosen for their margin. It is of the model's own
+        least ceiling, since blocking classes are chosen for their margin. It is of the model's own
         probability, as far as ``head`` knows it. ValueError where that is of another kind.
         """
         evidence, certifier = self.evidence(index), self._certifier
         if certifier.readout.probability == "softmax" and isinstance(evidence, Twin):
             return 0.5  # the same logit wherever it is
-        if not isinstance(evidence, Captors):
+        if not isinstance(evidence, BlockingClasses):
             return 1.0
         weights = evidence.weights
         if weights.dtype == object:  # a fraction may be beyond every float
             weights = weights / max(weights)
         weights = weights.astype(np.float64)
         held = weights > 0
-        return certifier.ceiling_of_captors(index, evidence.rivals[held], weights[held])
+        return certifier.blocking_ceiling(index, evidence.rivals[held], weights[held])
 
     @property
     def readout(self) -> Readout:
@@ -226,12 +227,12 @@ class Scan:
 
     def with_exact_weights(self, classes: Iterable[int]) -> Scan:
         """The same scan, with rational weights for these classes: who checks them needs nothing but
-        multiplication. ValueError if one of the classes can win or is undecided, or its captors
-        have no rational weights (see ``make_exact``).
+        multiplication. ValueError if one of the classes can win or is undecided, or its blocking
+        classes have no rational weights (see ``make_exact``).
         """
         exact = dict.fromkeys(int(t) for t in classes)
         for t in exact:
-            if not isinstance(self.evidence(t), Captors):
+            if not isinstance(self.evidence(t), BlockingClasses):
                 verdict = self.evidence(t).verdict
                 what = f"Class {t} ({self.layer.token(t)}) is {verdict}"
                 raise ValueError(f"{what}: only unargmaxable classes have weights.")
@@ -239,9 +240,11 @@ class Scan:
         return replace(self, findings=findings)
 
     def _made_exact(self, found: Finding) -> Finding:
-        captors = make_exact(self.layer, self.features, found.index, cast(Captors, found.evidence))
-        bound = certify_evidence(self.layer, self.features, found.index, captors)
-        return replace(found, evidence=captors, margin=bound)
+        blocking = make_exact(
+            self.layer, self.features, found.index, cast(BlockingClasses, found.evidence)
+        )
+        bound = certify_evidence(self.layer, self.features, found.index, blocking)
+        return replace(found, evidence=blocking, margin=bound)
 
     def save(self, path: str | Path) -> None:
         """Write verdicts and evidence to one file, with the layer's fingerprint."""

@@ -2,8 +2,9 @@
 
     scan = softgeom.scan(SoftmaxLayer(W, b))        # search first, then prove
     scan.table                                             # one row per class
-    scan.evidence(17)                                      # a witness, captors, a twin, or a bound
-    scan.verify()                                          # every verdict again, without a solver
+    scan.evidence(17)                                      # a witness, blocking classes, a twin, or
+    a bound scan.verify()                                          # every verdict again, without a
+    solver
 
 Blocks of classes are independent. First each is searched (ascent.py) and certified (checker.py);
 then the classes without a witness, in new blocks, go down a table of routes (routes.py), from what
@@ -30,7 +31,7 @@ from softgeom.certifying.evidence_file import save_parts
 from softgeom.certifying.kernel import certify_evidence
 from softgeom.certifying.partial import ASKED, CLAIMED, PartialLook, certify_by, partial_look
 from softgeom.certifying.slack import slack_bounds
-from softgeom.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
+from softgeom.certifying.verdict import BlockingClasses, Finding, Twin, Unknown, Witness
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, fingerprint
 from softgeom.parallel import Backend, one_cluster, run_blocks
 from softgeom.problem import FEW, Problem, chosen_classes, make_problem
@@ -228,9 +229,9 @@ def _search(task: _Task, classes: Ints) -> list[Finding]:
         if t in task.tied:
             findings[t] = Finding(t, Twin(task.tied[t]), "twin", 0, 0.0, np.nan)
         elif t in task.dominated:
-            captors = Captors(np.array([task.dominated[t]]), np.ones(1))
-            bound = certify_evidence(task.layer, task.features, t, captors)
-            findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
+            blocking = BlockingClasses(np.array([task.dominated[t]]), np.ones(1))
+            bound = certify_evidence(task.layer, task.features, t, blocking)
+            findings[t] = Finding(t, blocking, "twin", 0, bound, np.nan)
     searches: list[Callable[[_Task, Ints], dict[int, Finding]]]
     searches = [_won_by_part, partial(_won_by_search, device=task.device)]
     if task.device is not None:  # a device may fail: then the host searches
@@ -300,11 +301,11 @@ def _decide(task: _Task, classes: Ints, start: Start) -> list[Finding]:
 
 def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
     """The findings with weights that anyone can check, where those hold up to a residual."""
-    proven = [n for n, found in enumerate(findings) if isinstance(found.evidence, Captors)]
+    proven = [n for n, found in enumerate(findings) if isinstance(found.evidence, BlockingClasses)]
     classes = [findings[n].index for n in proven]
-    captors = [cast(Captors, findings[n].evidence) for n in proven]
-    bounds = slack_bounds(task.layer, task.features, classes, captors)
-    for n, few, bound in zip(proven, captors, bounds.tolist(), strict=True):
+    blocking = [cast(BlockingClasses, findings[n].evidence) for n in proven]
+    bounds = slack_bounds(task.layer, task.features, classes, blocking)
+    for n, few, bound in zip(proven, blocking, bounds.tolist(), strict=True):
         found = findings[n]
         if not bound <= 0:
             with surviving("refining weights", [found.index]):  # those that are there prove it too

@@ -13,7 +13,7 @@ from softgeom import scanner
 from softgeom.asking import Answers, ask_labels
 from softgeom.card import label_card
 from softgeom.certifying.folder import CARD
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.checkpoints import Head
 from softgeom.layer import FeatureSet
 from softgeom.names import Names
@@ -142,7 +142,7 @@ def decided(
     )
     found = replace(found, head=facts(head, features, why))
     found = found.with_exact_weights(exact) if exact else found
-    if not any(isinstance(f.evidence, Captors) for f in found.findings):
+    if not any(isinstance(f.evidence, BlockingClasses) for f in found.findings):
         return found
     found = widen(found, wider_sets(head), every=wider, **work)
     return up_to(found, every=wider, **work)

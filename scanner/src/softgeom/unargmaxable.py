@@ -1,19 +1,19 @@
-"""What is known about an unargmaxable class: which captors prove it, which raise of its bias lets
-it win, and how high it can be ranked.
+"""What is known about an unargmaxable class: which blocking classes prove it, which raise of its
+bias lets it win, and how high it can be ranked.
 
-*Captors* i with weights l_i >= 0 prove that at every x of the set some captor scores at least as
-high as the class, since their weighted mean does. A proof need not be the only one, and which one a
-scan finds first hangs on how a processor rounds. The *strongest*, whose bound on the margin is the
-margin itself, is the same everywhere.
+*Blocking classes* i with weights l_i >= 0 prove that at every x of the set some blocking class
+scores at least as high as the class, since their weighted mean does. A proof need not be the only
+one, and which one a scan finds first hangs on how a processor rounds. The *strongest*, whose bound
+on the margin is the margin itself, is the same everywhere.
 
 *The least raise of its bias.* A shift s of b_t raises every margin of class t by s, so that the
 class is argmaxable from s > -g_t on, with its best margin g_t = max over the box of min over i of
-(w_t - w_i).x + b_t - b_i (001, Section 3.3). Captors bound that margin from above, and need not
-reach it; here the margin itself is solved for.
+(w_t - w_i).x + b_t - b_i (001, Section 3.3). Blocking classes bound that margin from above, and
+need not reach it; here the margin itself is solved for.
 
-*Its best rank.* Take the captors away and scan the class again: a second, disjoint set of captors
-proves a second class ahead of it, and k disjoint sets give rank >= k + 1. Once the class wins in
-the remaining layer, its witness shows the rank that it has there among all classes.
+*Its best rank.* Take the blocking classes away and scan the class again: a second, disjoint set of
+blocking classes proves a second class ahead of it, and k disjoint sets give rank >= k + 1. Once the
+class wins in the remaining layer, its witness shows the rank that it has there among all classes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from softgeom.arrays import Floats, Ints
 from softgeom.asking.ask import ask
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.order import Order
-from softgeom.certifying.verdict import Captors, Comparisons, Witness
+from softgeom.certifying.verdict import BlockingClasses, Comparisons, Witness
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.problem import make_problem, proofs_of
 from softgeom.proving.dual_simplex import SharedProgramme, solve_batch
@@ -38,17 +38,20 @@ from softgeom.scaling import in_units
 from softgeom.scan_result import Scan
 from softgeom.threads import one_thread
 
-_ROUNDS = 60  # of the working set; captors are a good start, so that a few suffice
+_ROUNDS = 60  # of the working set; blocking classes are a good start, so that a few suffice
 _FRESH = 128  # rivals that join at a time
 
 
-def heaviest_captors(scan: Scan, index: int, count: int | None = None) -> tuple[Ints, Floats]:
-    """The captors of a class by falling weight, at most `count`: class numbers (n,) and shares (n,)
-    of the whole weight. ValueError if the class was not scanned or has no captors.
+def heaviest_blocking_classes(
+    scan: Scan, index: int, count: int | None = None
+) -> tuple[Ints, Floats]:
+    """The blocking classes of a class by falling weight, at most `count`: class numbers (n,) and
+    shares (n,) of the whole weight. ValueError if the class was not scanned or has no blocking
+    classes.
     """
     evidence = scan.evidence(index)
-    if not isinstance(evidence, Captors):
-        raise ValueError(f"Class {index} is {evidence.verdict}: it has no captors.")
+    if not isinstance(evidence, BlockingClasses):
+        raise ValueError(f"Class {index} is {evidence.verdict}: it has no blocking classes.")
     # stored as fractions where an equality must hold to the last bit
     weights = evidence.weights.astype(float)
     order = np.argsort(-weights, kind="stable")[:count]
@@ -56,29 +59,32 @@ def heaviest_captors(scan: Scan, index: int, count: int | None = None) -> tuple[
 
 
 def unargmaxable_table(scan: Scan, named: int = 3) -> pd.DataFrame:
-    """One row per unargmaxable class, deepest first; captors counted, the heaviest named."""
+    """One row per unargmaxable class, deepest first; blocking classes counted, the heaviest
+    named."""
     verdicts = scan.table
     lost = verdicts[verdicts.verdict == "unargmaxable"].sort_values("margin")
     rows = []
     for index, token, margin in zip(lost["class"], lost.token, lost.margin, strict=True):
-        rivals, shares = heaviest_captors(scan, index, named)
+        rivals, shares = heaviest_blocking_classes(scan, index, named)
         names = [f"{scan.layer.token(int(r))} {s:.0%}" for r, s in zip(rivals, shares, strict=True)]
         heaviest = ", ".join(names)
         rows.append((index, token, margin, len(scan.evidence(index).rivals), heaviest))  # type: ignore[union-attr]
-    return pd.DataFrame(rows, columns=["class", "token", "certified_margin", "captors", "heaviest"])
+    return pd.DataFrame(
+        rows, columns=["class", "token", "certified_margin", "blocking_classes", "heaviest"]
+    )
 
 
 @one_thread()
 def with_strongest_proofs(scan: Scan, classes: Iterable[int] | None = None) -> Scan:
     """A scan over a box with the strongest proof of each unargmaxable class, or of those of
-    ``classes``: the captors of the programme with all rivals, at most d + 1. ValueError if the
-    features are no box.
+    ``classes``: the blocking classes of the programme with all rivals, at most d + 1. ValueError if
+    the features are no box.
     """
-    chosen = [f.index for f in scan.findings if isinstance(f.evidence, Captors)]
+    chosen = [f.index for f in scan.findings if isinstance(f.evidence, BlockingClasses)]
     if classes is not None:
         chosen = sorted({*chosen} & {int(t) for t in classes})
     problem = make_problem(scan.layer, _demand_box(scan))
-    found: dict[int, Captors] = {}
+    found: dict[int, BlockingClasses] = {}
     if chosen:
         rows, bias = problem.rows(np.array(chosen)), problem.b[chosen]
         everybody = problem.rows(np.arange(problem.classes), np.float64)
@@ -97,7 +103,7 @@ def with_strongest_proofs(scan: Scan, classes: Iterable[int] | None = None) -> S
                 target = np.append(rows[n].astype(np.float64), 1.0)
                 inverse = programme.invert(vertex.basic)[0]
                 vertex = programme.vertex(vertex.basic, inverse, target, float(bias[n]))
-                found[t] = Captors(vertex.positions, vertex.weights)
+                found[t] = BlockingClasses(vertex.positions, vertex.weights)
     proofs = proofs_of(problem, found)
     # where prices in single precision went astray, or weights are no proof
     proofs |= proofs_of(problem, {t: _best_margin(scan, t)[1] for t in chosen if t not in proofs})
@@ -115,7 +121,7 @@ def smallest_shift(scan: Scan, index: int) -> float:
     win, a smaller one does not. ValueError if the class is not unargmaxable in this scan, or its
     features are no box. RuntimeError if the working set does not close.
     """
-    if not isinstance(evidence := scan.evidence(index), Captors):
+    if not isinstance(evidence := scan.evidence(index), BlockingClasses):
         what = f"Class {index} is {evidence.verdict}"
         raise ValueError(f"{what}: only an unargmaxable class has a smallest shift.")
     _demand_box(scan)
@@ -136,15 +142,15 @@ def _lead(layer: SoftmaxLayer, index: int, x: Floats) -> Floats:
     return lead
 
 
-def _best_margin(scan: Scan, index: int) -> tuple[float, Captors]:
-    """The best margin of an unargmaxable class over the box, and the captors that prove it; solved
-    in units of order one, which the solver's tolerances suppose.
+def _best_margin(scan: Scan, index: int) -> tuple[float, BlockingClasses]:
+    """The best margin of an unargmaxable class over the box, and the blocking classes that prove
+    it; solved in units of order one, which the solver's tolerances suppose.
     """
     units = in_units(scan.layer, _demand_box(scan))
     layer, box = units.layer, units.features
     W, b = layer.W.astype(np.float64), layer.bias.astype(np.float64)
     evidence = scan.evidence(index)
-    assert isinstance(evidence, Captors)
+    assert isinstance(evidence, BlockingClasses)
     programme = MarginProgramme(*box.bounds(layer.dimension))
     fresh = evidence.rivals
     for _ in range(_ROUNDS):
@@ -154,7 +160,7 @@ def _best_margin(scan: Scan, index: int) -> tuple[float, Captors]:
         lead = _lead(layer, index, x)
         if lead.min() >= margin - TOLERANCE:
             used, best = weights > 0, float(np.ldexp(margin, units.margins))
-            return best, Captors(programme.rivals[used], weights[used])
+            return best, BlockingClasses(programme.rivals[used], weights[used])
         fresh = np.argsort(lead)[:_FRESH]
     raise RuntimeError(f"class {index}: the working set did not close in {_ROUNDS} rounds.")
 

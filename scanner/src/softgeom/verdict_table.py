@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from softgeom.certifying.evidence_file import PAIRS, POINTS, TWIN, read_columns
-from softgeom.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
+from softgeom.certifying.verdict import BlockingClasses, Finding, Twin, Unknown, Witness
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.writing import whole
 
@@ -160,7 +160,7 @@ def _stored_table(path: Path) -> pd.DataFrame:
 
 
 # what a table needs to know of a piece of evidence
-_LOST, _WON = Captors(np.zeros(0, np.intp), np.zeros(0)), Witness(np.zeros(0))
+_LOST, _WON = BlockingClasses(np.zeros(0, np.intp), np.zeros(0)), Witness(np.zeros(0))
 _OF_KIND = dict.fromkeys(PAIRS, _LOST) | dict.fromkeys(POINTS, _WON) | {TWIN: Twin(0)}
 
 

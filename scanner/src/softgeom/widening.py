@@ -9,9 +9,9 @@ so?
 A proof for a bounded set supposes the bound. Most need no such thing: where the bound is far away,
 a best proof has no residual ``v`` that it could reach, and that proves the class lost over all of
 R^d. So each such class is asked three times, until a proof for the other set is found: with the
-captors that it has; with those for a box so large that a residual costs too much; by a scan over
-the set. Captors are thinned to a simplex first, since only that shows that weights with ``v = 0``
-exist.
+blocking classes that it has; with those for a box so large that a residual costs too much; by a
+scan over the set. Blocking classes are thinned to a simplex first, since only that shows that
+weights with ``v = 0`` exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from softgeom.certifying.hull import TINY
-from softgeom.certifying.verdict import Captors, Finding, Witness
+from softgeom.certifying.verdict import BlockingClasses, Finding, Witness
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.proving.caratheodory import reduce_support
 from softgeom.proving.refine import refine
@@ -46,7 +46,7 @@ def widen(
     scan's own set is skipped; ``work`` is as for `scan`: seed, n_jobs, backend, address, device.
     Unless ``every`` is true, a scan of more than `MOST` unargmaxable classes comes back as it is.
     """
-    lost = [f for f in found.findings if isinstance(f.evidence, Captors)]
+    lost = [f for f in found.findings if isinstance(f.evidence, BlockingClasses)]
     if not every and len(lost) > MOST:
         return found
     size = FAR * found.features.extent
@@ -66,12 +66,12 @@ def _proven(
     features: FeatureSet,
     lost: list[Finding],
     places: Iterable[FeatureSet],
-    sharpen: Callable[..., tuple[Captors, float]],
+    sharpen: Callable[..., tuple[BlockingClasses, float]],
     work: dict[str, Any],
 ) -> list[Finding]:
     """Findings over a set for those of the unargmaxable classes that cannot win there either:
-    by the captors that they have, sharpened, and then by those that scans over the ``places`` find,
-    one after the other.
+    by the blocking classes that they have, sharpened, and then by those that scans over the
+    ``places`` find, one after the other.
     """
     proven: dict[int, Finding] = {}
     for where in (None, *places):
@@ -84,10 +84,10 @@ def _proven(
         for f in tried:
             # a fault here leaves the finished scan as it is
             with surviving("the proof over a further set", [f.index]):
-                if isinstance(f.evidence, Captors):
-                    captors, bound = sharpen(layer, features, f.index, f.evidence)
+                if isinstance(f.evidence, BlockingClasses):
+                    blocking, bound = sharpen(layer, features, f.index, f.evidence)
                     if bound <= 0:
-                        proven[f.index] = replace(f, evidence=captors, margin=bound)
+                        proven[f.index] = replace(f, evidence=blocking, margin=bound)
     return list(proven.values())
 
 
@@ -106,7 +106,7 @@ def up_to(found: Scan, *, every: bool = True, **work: Any) -> Scan:
         return found
     everywhere = (part for part in found.wider if isinstance(part.features, Unbounded))
     always = {f.index for part in everywhere for f in part.findings}
-    lost = [f for f in found.findings if isinstance(f.evidence, Captors)]
+    lost = [f for f in found.findings if isinstance(f.evidence, BlockingClasses)]
     left = [f for f in lost if f.index not in always]
     if not every and (len(lost) > MOST or len(left) > FEW):
         return found
@@ -150,17 +150,18 @@ def turning_bounds(
 
 @one_thread()
 def sharpened(
-    layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors
-) -> tuple[Captors, float]:
-    """At most d + 1 captors of class t, and the bound that they certify over a set, or inf."""
-    if captors.weights.dtype != object and len(captors.rivals) > layer.dimension + 1:
-        D = layer.W[captors.rivals].astype(np.float64) - layer.W[t]
-        lead = layer.bias[captors.rivals].astype(np.float64) - float(layer.bias[t])
-        weights = reduce_support(D, lead, captors.weights / captors.weights.sum())
+    layer: SoftmaxLayer, features: FeatureSet, t: int, blocking: BlockingClasses
+) -> tuple[BlockingClasses, float]:
+    """At most d + 1 blocking classes of class t, and the bound that they certify over a set, or
+    inf."""
+    if blocking.weights.dtype != object and len(blocking.rivals) > layer.dimension + 1:
+        D = layer.W[blocking.rivals].astype(np.float64) - layer.W[t]
+        lead = layer.bias[blocking.rivals].astype(np.float64) - float(layer.bias[t])
+        weights = reduce_support(D, lead, blocking.weights / blocking.weights.sum())
         if np.any(weights > 0):  # near ties may leave nothing of them
-            captors = Captors(captors.rivals[weights > 0], weights[weights > 0])
-    if captors.weights.dtype != object and not np.isfinite(features.extent or np.inf):
-        D = layer.W[captors.rivals].astype(np.float64) - layer.W[t]
-        if np.any(np.abs(captors.weights @ D) > TINY * (captors.weights @ np.abs(D))):
-            return captors, np.inf  # a residual that no rounding has left has infinite support
-    return refine(layer, features, t, captors)
+            blocking = BlockingClasses(blocking.rivals[weights > 0], weights[weights > 0])
+    if blocking.weights.dtype != object and not np.isfinite(features.extent or np.inf):
+        D = layer.W[blocking.rivals].astype(np.float64) - layer.W[t]
+        if np.any(np.abs(blocking.weights @ D) > TINY * (blocking.weights @ np.abs(D))):
+            return blocking, np.inf  # a residual that no rounding has left has infinite support
+    return refine(layer, features, t, blocking)

@@ -87,7 +87,7 @@ def test_a_stored_scan_gives_ceilings_of_lost_classes_at_once(npz, layer, tmp_pa
     held = found.table["class"][found.table["verdict"] == "unargmaxable"].tolist()
     assert held
     for t in held:
-        # the captors' own bound is above what some point reaches, and at most one half
+        # the blocking classes' own bound is above what some point reaches, and at most one half
         assert least.reached[t] <= found.ceiling(t) < 0.5 + 1e-9
     lowest = min(held, key=found.ceiling)
     assert f"{layer.token(lowest)}: never more than {up(100 * found.ceiling(lowest))}%" in out
@@ -102,13 +102,13 @@ def test_explain_says_how_probable_a_class_can_become(npz, layer, told):
     verdicts = found.table.set_index("class")["verdict"]
     winner = verdicts.index[verdicts == "argmaxable"][0]
     assert "probability there is at least" in told("explain", npz, winner)
-    # of an unargmaxable class the lower of two bounds, its captors' and its own
+    # of an unargmaxable class the lower of two bounds, its blocking classes' and its own
     held = verdicts.index[verdicts == "unargmaxable"]
     apart = [(found.ceiling(t), float(sg.ceilings(layer, [t]).ceiling[0]), t) for t in held]
-    captors, own, lost = max(apart, key=lambda bounds: bounds[0] - bounds[1])
-    assert own < captors
+    blocking, own, lost = max(apart, key=lambda bounds: bounds[0] - bounds[1])
+    assert own < blocking
     out = told("explain", npz, lost)
-    assert f"probability never exceeds {up(100 * own)}% ({up(100 * captors)}% by" in out
+    assert f"probability never exceeds {up(100 * own)}% ({up(100 * blocking)}% by" in out
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def test_a_token_of_two_classes_is_asked_for_by_number():
             ask()
 
 
-def test_explain_names_captors_or_an_input(npz, scanned, told, refused):
+def test_explain_names_blocking_classes_or_an_input(npz, scanned, told, refused):
     tokens = sg.read_verdicts(scanned / "verdicts.csv").groupby("verdict").token.first()
     said = told("explain", npz, tokens["unargmaxable"])
     assert "weighted mean of" in said

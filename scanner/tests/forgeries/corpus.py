@@ -225,7 +225,7 @@ def slightly_more(evidence: Evidence) -> None:
 
 
 def idle(proof: list[list[Any]], nothing: float | str) -> None:
-    """One more captor, of no weight, in its place."""
+    """One more blocking class, of no weight, in its place."""
     t, there = proof[0][0], {b for _, b, _ in proof}
     fresh = next(b for b in range(10) if b != t and b not in there)
     proof.append([t, fresh, nothing])
@@ -285,7 +285,7 @@ ULP = {name: float(np.nextafter(value, 9)) for name, value in {"5": 5.0, "-1": -
 
 
 def _rotated(proof: list[list[Any]]) -> list[list[Any]]:
-    """Each captor with the weight of the next."""
+    """Each blocking class with the weight of the next."""
     weights = [row[2] for row in proof]
     return [[a, b, w] for (a, b, _), w in zip(proof, weights[1:] + weights[:1], strict=True)]
 

@@ -43,7 +43,7 @@ def number(r: random.Random, e: Evidence) -> None:
 
 
 def proof(r: random.Random, e: Evidence) -> None:
-    """Captors and weights: nudged, replaced, dropped, added, as fractions."""
+    """Blocking classes and weights: nudged, replaced, dropped, added, as fractions."""
     claims = e.claims()
     if some := [c for c in claims if c["kinds"] in PROOFS]:
         claim = r.choice(some)

@@ -15,7 +15,7 @@ from softgeom.certifying.checker import Checker
 from softgeom.certifying.hull import certify_unargmaxable, exact_comparisons
 from softgeom.certifying.partial import PartialLook
 from softgeom.certifying.slack import slack_bounds
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
 TINY = (5e-324, 2.0**-1026, 2.0**-1023, 1e-200, 1e-160, 2.0**-600, 2.0**-52)
@@ -55,7 +55,7 @@ def test_what_is_proven_at_the_ends_of_float64_is_true(seed: int) -> None:
         weights, rivals = np.array([r.choice(WEIGHTS) for _ in range(k)]), np.arange(1, k + 1)
         with np.errstate(all="ignore"):
             bounds = certify_unargmaxable(layer, features, 0, rivals, weights)
-            more = slack_bounds(layer, features, [0], [Captors(rivals, weights)])
+            more = slack_bounds(layer, features, [0], [BlockingClasses(rivals, weights)])
         for bound in (bounds, float(more[0])):
             if bound <= 0:
                 proven += 1

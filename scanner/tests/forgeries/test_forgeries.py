@@ -22,7 +22,7 @@ from verifiers import TOOL, VERIFIERS, tool
 from softgeom.ceiling import ceilings
 from softgeom.certifying import container
 from softgeom.certifying.hull import certify_unargmaxable
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 from softgeom.results import write_layer
 from softgeom.scanner import scan
@@ -130,9 +130,9 @@ def test_heavy_blocking_classes_may_be_dependent(told, tmp_path):
     layer = SoftmaxLayer(np.vstack([np.zeros(4), rows, -rows]))
     found = scan(layer, [0], features=Unbounded())
     weights = np.array([4, 3, 1, 1, 4, 3, 1, 1]) / 16
-    captors = Captors(np.arange(1, 9), weights * (1 + 1e-16 * rng.normal(size=8)))
-    bound = certify_unargmaxable(layer, Unbounded(), 0, captors.rivals, captors.weights)
-    finding = replace(found.findings[0], evidence=captors, margin=bound)
+    blocking = BlockingClasses(np.arange(1, 9), weights * (1 + 1e-16 * rng.normal(size=8)))
+    bound = certify_unargmaxable(layer, Unbounded(), 0, blocking.rivals, blocking.weights)
+    finding = replace(found.findings[0], evidence=blocking, margin=bound)
     assert told(Honest(layer, saved(replace(found, findings=[finding]))))[-1].endswith(
         "'simplex': 1}"
     )

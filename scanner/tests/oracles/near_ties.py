@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from softgeom.certifying.checker import Checker, wins
 from softgeom.certifying.hull import certify_unargmaxable
 from softgeom.certifying.slack import slack_bounds
-from softgeom.certifying.verdict import Captors, Witness
+from softgeom.certifying.verdict import BlockingClasses, Witness
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.proving.exact import decide_exactly
 from softgeom.proving.simplex import TooLargeError
@@ -57,7 +57,7 @@ def false_proofs(attempts: int, seed: int) -> int:
         layer, features, weights = near_tie(rng)
         t, rivals = layer.classes - 1, np.arange(layer.classes - 1)
         alone = certify_unargmaxable(layer, features, t, rivals, weights)
-        (batch,) = slack_bounds(layer, features, [t], [Captors(rivals, weights)])
+        (batch,) = slack_bounds(layer, features, [t], [BlockingClasses(rivals, weights)])
         if min(alone, batch) <= 0:
             with suppress(TooLargeError):  # without bounds its own checker is deceived
                 checker = Checker(layer, features)

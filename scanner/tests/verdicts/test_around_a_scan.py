@@ -1,5 +1,5 @@
-"""What is read off a scan or made of it: captors and their weights, shifts, ranks, repair, narrow
-arithmetic, nearest rows.
+"""What is read off a scan or made of it: blocking classes and their weights, shifts, ranks, repair,
+narrow arithmetic, nearest rows.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from softgeom.arithmetic import round_to, survives
 from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.hull import certify_unargmaxable, has_slack
-from softgeom.certifying.verdict import Captors, Finding, Witness
+from softgeom.certifying.verdict import BlockingClasses, Finding, Witness
 from softgeom.examples import uniform_layer
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.prevention import power, repair
@@ -24,7 +24,7 @@ from softgeom.scan_result import Scan
 from softgeom.scanner import scan
 from softgeom.unargmaxable import (
     bound_rank,
-    heaviest_captors,
+    heaviest_blocking_classes,
     smallest_shift,
     unargmaxable_table,
     with_strongest_proofs,
@@ -50,20 +50,20 @@ def winner(scanned) -> int:
     return int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
 
 
-def test_captors_come_by_falling_weight_and_share_the_whole(scanned, held):
+def test_blocking_classes_come_by_falling_weight_and_share_the_whole(scanned, held):
     table = unargmaxable_table(scanned)
     assert len(table) == scanned.counts["unargmaxable"] > 0
-    rivals, shares = heaviest_captors(scanned, held)
+    rivals, shares = heaviest_blocking_classes(scanned, held)
     assert shares.sum() == pytest.approx(1)
     assert (np.diff(shares) <= 0).all()
     assert held not in rivals
-    assert table.captors.iloc[0] == len(rivals)
+    assert table.blocking.iloc[0] == len(rivals)
 
 
-def test_a_ceiling_is_what_the_captors_prove_and_a_twin_halves(scanned, held):
-    captors = scanned.evidence(held)
+def test_a_ceiling_is_what_the_blocking_classes_prove_and_a_twin_halves(scanned, held):
+    blocking = scanned.evidence(held)
     certifier = Certifier(scanned.layer, scanned.features)
-    proven = certifier.ceiling_of_captors(held, captors.rivals, captors.weights)
+    proven = certifier.blocking_ceiling(held, blocking.rivals, blocking.weights)
     assert scanned.ceiling(held) == proven < 1
     twins = scan(SoftmaxLayer([[1.0], [1.0], [-1.0]]))
     assert [twins.ceiling(t) for t in range(3)] == [0.5, 0.5, 1.0]
@@ -72,10 +72,10 @@ def test_a_ceiling_is_what_the_captors_prove_and_a_twin_halves(scanned, held):
 def test_exact_weights_hold_also_beyond_every_float(scanned, held):
     exact = scanned.with_exact_weights([held])
     assert exact.verify()
-    captors = exact.evidence(held)
-    assert captors.weights.dtype == object
-    weights = captors.weights * 10**400
-    found = replace(exact[held], evidence=Captors(captors.rivals, weights))
+    blocking = exact.evidence(held)
+    assert blocking.weights.dtype == object
+    weights = blocking.weights * 10**400
+    found = replace(exact[held], evidence=BlockingClasses(blocking.rivals, weights))
     huge = replace(exact, findings=[found])
     assert huge.verify()
     assert huge.ceiling(held) == pytest.approx(exact.ceiling(held), rel=1e-9)
@@ -226,11 +226,15 @@ def mixed_layer(*, bias: bool = False) -> SoftmaxLayer:
 
 
 def blocked(layer: SoftmaxLayer, features: FeatureSet) -> list[Finding]:
-    return [f for f in scan(layer, features=features).findings if isinstance(f.evidence, Captors)]
+    return [
+        f
+        for f in scan(layer, features=features).findings
+        if isinstance(f.evidence, BlockingClasses)
+    ]
 
 
 @by_set
-def test_captors_without_bias_are_a_simplex_with_a_residual_at_rounding(features):
+def test_blocking_classes_without_bias_are_a_simplex_with_a_residual_at_rounding(features):
     """And rational weights hold the equality to the last bit."""
     layer = mixed_layer()
     found = blocked(layer, features)
@@ -259,7 +263,7 @@ def test_thick_weights_become_thin_and_stay_a_proof():
         A = np.vstack([D.T, np.ones(24)])
         weights += np.linalg.lstsq(A, np.append(np.zeros(6), 1.0) - A @ weights, rcond=None)[0]
         if weights.min() > 0:
-            finer, bound = refine(layer, Unbounded(), t, Captors(np.arange(24), weights))
+            finer, bound = refine(layer, Unbounded(), t, BlockingClasses(np.arange(24), weights))
             assert (len(finer.rivals), bound) == (7, 0.0)
             tried += 1
     assert tried, "no class lies deep enough inside"
@@ -293,7 +297,7 @@ WIDE = SoftmaxLayer(np.ones((4, 2)))
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda found, won: heaviest_captors(found, won), "has no captors"),
+        (lambda found, won: heaviest_blocking_classes(found, won), "has no blocking classes"),
         (lambda found, won: smallest_shift(found, won), "only an unargmaxable class"),
         (lambda found, won: found.with_exact_weights([won]), "Class .* only unargmaxable"),
         (

@@ -83,11 +83,11 @@ def test_a_norm_is_never_rounded_down(numbers, power):
         assert most <= 0 or most**2 <= size * NOISE**2
 
 
-# ---- hull.py: sums over captors, and the first route
+# ---- hull.py: sums over blocking classes, and the first route
 
 
 @SEEDS
-def test_sums_over_captors_cover_their_roundings(seed):
+def test_sums_over_blocking_classes_cover_their_roundings(seed):
     """A difference of rows, a product, and k - 1 additions: k + 1 roundings."""
     found = integer_system(seed)
     weights, D, c = exact(found.weights), exact(found.D), exact(found.c)
@@ -269,7 +269,7 @@ def test_a_correction_is_as_large_as_the_residual_makes_it(power, monkeypatch):
     np.testing.assert_array_equal(calls[0][1], np.broadcast_to(blurred, (4, 4)))
 
 
-def test_too_few_captors_or_dependent_ones_make_no_simplex():
+def test_too_few_blocking_classes_or_dependent_ones_make_no_simplex():
     layer, weights = simplex_layer()
     few, all_ = (system(layer, Unbounded(), some) for some in (weights[:3], weights))
     rows = [[0.0, 0.0], [1.0, 1.0], [-1.0, -1.0], [2.0, 2.0]]

@@ -524,7 +524,7 @@ def test_sums_that_are_as_wrong_as_they_may_be_prove_a_true_bound(
         assert wrong == "total" or Decimal(attained) >= whole.ln() - own - log2
 
 
-# ---- Captors
+# ---- Blocking classes
 
 
 @pytest.mark.parametrize(
@@ -535,24 +535,24 @@ def test_sums_that_are_as_wrong_as_they_may_be_prove_a_true_bound(
         ([1, 2], [1, math.inf]),
     ],
 )  # fmt: skip
-def test_captors_are_other_classes_of_the_layer_with_positive_weights(rivals, weights):
+def test_blocking_classes_are_other_classes_of_the_layer_with_positive_weights(rivals, weights):
     with pytest.raises(ValueError, match="class 0: "):
-        certifier(Unbounded()).ceiling_of_captors(0, np.array(rivals, int), np.array(weights))
+        certifier(Unbounded()).blocking_ceiling(0, np.array(rivals, int), np.array(weights))
 
 
 @pytest.mark.parametrize("scale", [1.0, 3e5, 5e-324, 1e308])
-def test_captors_prove_the_same_in_any_unit(scale):
+def test_blocking_classes_prove_the_same_in_any_unit(scale):
     """Weights 2 and 1 and 1, the first of them in two parts; the last class, and the first for
     another; and a weight that vanishes beside another is none.
     """
     W, b = np.zeros((C, D)), np.array([0.5, 1.0, -2.0, 0.25, 0.0])
     W[1:4, 0] = 0.3, -0.3, -0.3
-    bound_of = certifier(Box(1.0), W, b).ceiling_of_captors
+    bound_of = certifier(Box(1.0), W, b).blocking_ceiling
     shares = np.array([0.5, 0.25, 0.25])
     A = -(shares @ np.log(shares)) + shares @ b[1:4] - b[0]
     found = bound_of(0, [1, 1, 2, 3], np.full(4, 1.0) * scale)
     assert found == pytest.approx(1 / (1 + math.exp(A)), rel=1e-10)
     assert bound_of(0, [2, 4], [1e300, 1e-300]) == pytest.approx(1 / (1 + math.exp(-2.8)))
     for t, rival in ((0, C - 1), (1, 0)):
-        ceiling = certifier(Box(1.0)).ceiling_of_captors(t, [rival], [scale])
+        ceiling = certifier(Box(1.0)).blocking_ceiling(t, [rival], [scale])
         assert ceiling == pytest.approx(0.5)

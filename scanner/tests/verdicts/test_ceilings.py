@@ -141,11 +141,11 @@ def test_a_cap_can_raise_a_probability_and_not_above_one_half():
     assert capped.reached[0] <= own
 
 
-def test_captors_and_floors_follow_a_scale():
+def test_blocking_classes_and_floors_follow_a_scale():
     layer, four = draw_layer(np.random.default_rng(5)), Readout(scale=4.0)
     scaled, targets = SoftmaxLayer(layer.W * 4, layer.bias * 4), [{0: 0.5, 1: 0.5}, [2, 5]]
     by_hand, found = (
-        Certifier(*given).ceiling_of_captors(6, [0, 3], [0.5, 0.5])
+        Certifier(*given).blocking_ceiling(6, [0, 3], [0.5, 0.5])
         for given in ((scaled, Box(2.0)), (layer, Box(2.0), four))
     )
     assert found == pytest.approx(by_hand, rel=1e-9)
@@ -166,9 +166,9 @@ def test_in_a_box_every_class_comes_within_the_gap_however_stiff():
 
 
 @by_set
-def test_any_point_and_any_captors_prove_a_true_bound(name):
-    """Points that are far from optimal, outside the set or absurd. Of captors the residual counts:
-    without s_X(r) about half of the bounds would be wrong.
+def test_any_point_and_any_blocking_classes_prove_a_true_bound(name):
+    """Points that are far from optimal, outside the set or absurd. Of blocking classes the residual
+    counts: without s_X(r) about half of the bounds would be wrong.
     """
     rng = np.random.default_rng(10 + list(SETS).index(name))
     below, classes, at = 0, np.tile(np.arange(7), 6), np.repeat(np.arange(6), 7)
@@ -182,7 +182,7 @@ def test_any_point_and_any_captors_prove_a_true_bound(name):
         assert (reached[~SETS[name].contains(Z)[at]] == 0).all()
         for _ in range(3):
             t, *rivals = rng.permutation(7)[: rng.integers(2, 7)].tolist()
-            bound = certifier.ceiling_of_captors(t, rivals, rng.uniform(0.1, 1, len(rivals)))
+            bound = certifier.blocking_ceiling(t, rivals, rng.uniform(0.1, 1, len(rivals)))
             assert math.log(bound) >= log_p[t]
             below += bound < 1 - 1e-6
     assert below > 20 or name == "unbounded"  # where any residual is too much
@@ -220,7 +220,7 @@ def test_ceilings_known_by_symmetry():
     for features in (Box(5.0), Unbounded()):
         found = ceilings(layer, [2], features=features, gap=1e-4)
         assert found.ceiling[0] == pytest.approx(1 / 7, rel=1e-4)
-    proven = Certifier(layer, Unbounded()).ceiling_of_captors(2, [0, 1], [1.0, 1.0])
+    proven = Certifier(layer, Unbounded()).blocking_ceiling(2, [0, 1], [1.0, 1.0])
     assert proven == pytest.approx(1 / 7, rel=1e-9)
 
 

@@ -28,7 +28,7 @@ from softgeom.certifying.evidence_file import (
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import (
     Answer,
-    Captors,
+    BlockingClasses,
     Comparisons,
     Finding,
     Twin,
@@ -44,14 +44,14 @@ LAYER = SoftmaxLayer(np.arange(14.0).reshape(7, 2), np.arange(7.0))
 NAMED = SoftmaxLayer(LAYER.W, LAYER.b, ["a", "=1", "\n", "\ud800", "", "NA", "é"])
 SET = Box(2.0, low=(-1.0, -0.5))
 HALF = np.array([Fraction(1, 2), Fraction(-1, 3)], dtype=object)
+SEVENTHS = np.array([Fraction(1, 7), Fraction(2)])
 FINDINGS = [
     Finding(0, Witness(np.array([0.5, 1.0], np.float32)), "look", 3, 0.25, 0.125),
-    Finding(1, Captors(np.array([2, 0]), np.array([0.75, 0.5])), "lp", 0, -0.5, np.nan),
+    Finding(1, BlockingClasses(np.array([2, 0]), np.array([0.75, 0.5])), "lp", 0, -0.5, np.nan),
     Finding(2, Twin(5), "twin", 0, 0.0, np.nan),
     Finding(3, Unknown(np.inf, "no time"), "lp", 1, np.inf, np.nan),
     Finding(4, Witness(HALF), "exact", 0, 5e-324, 0.0),
-    Finding(5, Captors(np.array([1, 3]), np.array([Fraction(1, 7), Fraction(2)])), "", 0, 0.0,
-    np.nan),
+    Finding(5, BlockingClasses(np.array([1, 3]), SEVENTHS), "", 0, 0.0, np.nan),
     Finding(6, Witness(np.array([0.1, 0.2])), "ascent", 9, 1e300, 1.0),
 ]  # fmt: skip
 COMPARED = Comparisons(np.array([1, 1, 0]), np.array([3, 2, 2]), np.array([1.0, 2.0, 3.0]))
@@ -150,10 +150,10 @@ def test_nothing_is_written_twice(tmp_path):
 
     with pytest.raises(ValueError, match="A class is listed twice"):
         save(*FINDINGS[:1] * 2)
-    twice = Finding(1, Captors(np.array([2, 2]), np.ones(2)), "", 0, 0.0, np.nan)
+    twice = Finding(1, BlockingClasses(np.array([2, 2]), np.ones(2)), "", 0, 0.0, np.nan)
     with pytest.raises(ValueError, match="weighs the same comparison twice"):
         save(twice)
-    save(replace(twice, evidence=Captors(np.array([2, 2]), np.array([1.0, 0.0]))))
+    save(replace(twice, evidence=BlockingClasses(np.array([2, 2]), np.array([1.0, 0.0]))))
     assert load_parts(tmp_path / "x", LAYER)[0][1][0].evidence.rivals.tolist() == [2]
 
 

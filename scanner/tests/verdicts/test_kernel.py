@@ -35,7 +35,7 @@ from softgeom.certifying.kernel import (
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import (
     Answer,
-    Captors,
+    BlockingClasses,
     Comparisons,
     EvidenceError,
     Finding,
@@ -192,7 +192,7 @@ def test_weights_prove_exactly_what_fractions_give(seed, d, size):
             assert prove_comparisons(*given, 0.0)
             for margin in (beyond, least * 1.0001, -np.inf, np.nan, 1.0):
                 assert not prove_comparisons(*given, margin)
-        f = Finding(0, Captors(below, weights), "", 0, least, np.nan)
+        f = Finding(0, BlockingClasses(below, weights), "", 0, least, np.nan)
         verify_findings(layer, Box(100.0), [f])
         for name, value in (("margin", least * (1 + 1e-8)), ("margin", 0.5), ("radius", 0.0)):
             refused(f"the stored {name} is", layer, Box(100.0), replace(f, **{name: value}))
@@ -237,7 +237,7 @@ def test_a_tie_and_a_bound_above_zero_prove_nothing():
     above = SoftmaxLayer([[0.0], [1.0], [-1.0]], [0.25, 0.0, 0.0])  # it wins by .25 at 0
     weights, rivals = np.ones(2), np.array([1, 2])
     with pytest.raises(EvidenceError, match="the weights do not prove"):
-        certify_evidence(above, DISK, 0, Captors(rivals, weights))
+        certify_evidence(above, DISK, 0, BlockingClasses(rivals, weights))
     proof, checker = Comparisons(np.zeros(2, int), rivals, weights), Checker(above, DISK)
     with pytest.raises(EvidenceError, match="does not prove impossible"):
         certify_answer(checker, wins(0), proof)
@@ -286,7 +286,7 @@ def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch):
 def test_further_sets_say_of_lost_classes_that_they_are_lost_there_too():
     """Class 0 wins from 2 on. That it does so in a larger ball is true, and no such proof."""
     layer, wide, narrow = SoftmaxLayer([[1.0], [0.5]], [0.0, 1.0]), Ball(9.0), Ball(0.5)
-    lost = Finding(0, Captors(np.array([1]), np.ones(1)), "", 0, -0.25, np.nan)
+    lost = Finding(0, BlockingClasses(np.array([1]), np.ones(1)), "", 0, -0.25, np.nan)
     won = Finding(1, Witness(np.array([0.5])), "", 0, 0.5, 0.0)
     open_ = Finding(0, Unknown(np.inf, ""), "", 0, np.inf, np.nan)
     free = Finding(0, Witness(np.array([3.0])), "", 0, 0.25, 0.0)
@@ -634,7 +634,7 @@ def test_bounds_of_probability_ask_for_the_mode_whenever_they_multiply(monkeypat
     monkeypatch.setattr(bound, "demand_standard_model", lambda: asked.append(True))
     certifier.ceilings(np.zeros((1, 1)), np.array([0]), np.array([0]))
     certifier.floors(np.zeros((1, 1)), [Target(np.array([0]), np.ones(1))], np.array([0]))
-    certifier.ceiling_of_captors(0, [1], [1.0])
+    certifier.blocking_ceiling(0, [1], [1.0])
     assert len(asked) == 3
 
 

@@ -133,11 +133,11 @@ def test_a_route_proves_only_what_a_programme_confirms(case, route):
     with np.errstate(all="ignore"):
         proofs, points = ROUTES[route](problem, classes)
     assert len(proofs) >= least[list(ROUTES).index(route)]
-    for t, (captors, bound) in proofs.items():
-        alone = certify_unargmaxable(layer, features, t, captors.rivals, captors.weights)
+    for t, (blocking, bound) in proofs.items():
+        alone = certify_unargmaxable(layer, features, t, blocking.rivals, blocking.weights)
         assert 0 >= bound == pytest.approx(alone, rel=1e-6)
-        assert t not in captors.rivals
-        assert route == "surround" or len(captors.rivals) <= layer.dimension + 1
+        assert t not in blocking.rivals
+        assert route == "surround" or len(blocking.rivals) <= layer.dimension + 1
     tolerance = NEARLY_ZERO if problem.is_box else 0
     for t in list(proofs)[::6]:
         assert best_margin(problem, t) <= tolerance
@@ -180,8 +180,10 @@ def test_polished_bounds_are_near_those_without_a_residual():
     problem = make_problem(SoftmaxLayer(layer.W, layer.bias + np.float32(5)), Box(100.0))
     proofs = surround(problem, np.arange(2980, 3000))
     assert len(proofs) == 20
-    for t, (captors, bound) in proofs.items():
-        room = captors.weights @ (problem.b[captors.rivals] - problem.b[t]) / captors.weights.sum()
+    for t, (blocking, bound) in proofs.items():
+        room = (
+            blocking.weights @ (problem.b[blocking.rivals] - problem.b[t]) / blocking.weights.sum()
+        )
         assert bound <= -0.85 * room
 
 

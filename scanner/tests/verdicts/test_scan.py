@@ -14,7 +14,7 @@ from qhull import winners_by_hull
 from softgeom import blocks, routes, scanner
 from softgeom.certifying import container, partial
 from softgeom.certifying.checker import Checker, wins
-from softgeom.certifying.verdict import Captors, Twin, Witness
+from softgeom.certifying.verdict import BlockingClasses, Twin, Witness
 from softgeom.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 from softgeom.problem import FEW, make_problem
@@ -79,7 +79,7 @@ def test_degenerate_layers_are_decided_or_said_to_be_ties(seed, features, bias, 
 def test_planted_classes_and_only_those_are_unargmaxable():
     layer = hard_layer(1500, 96, planted=30, seed=3)
     found = scan(layer, np.union1d(np.arange(0, 1500, 10), np.arange(1470, 1500)))
-    unargmaxable = {f.index for f in found.findings if isinstance(f.evidence, Captors)}
+    unargmaxable = {f.index for f in found.findings if isinstance(f.evidence, BlockingClasses)}
     assert set(range(1470, 1500)) <= unargmaxable
     assert found.counts["undecided"] == 0
     assert found.verify()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from softgeom.certifying import slack
 from softgeom.certifying.hull import Care, certify_unargmaxable
 from softgeom.certifying.slack import certify_each_unargmaxable, slack_bounds
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
@@ -35,16 +35,16 @@ def test_a_bound_is_above_the_right_side_in_fractions(seed, d, dtype, size, dens
     W = np.where(np.isfinite(W), W, 1).astype(dtype)
     b = (rng.integers(-3, 4, 8) * rng.choice([0.0, 1e-9, 1.0], 8)).astype(dtype)
     layer, high = SoftmaxLayer(W, b), float(rng.choice([0.5, 100.0]))
-    captors = []
+    blocking = []
     for t in range(8):
         rivals = np.delete(np.arange(8), t)[: rng.integers(1, 8)]
         sizes = rng.choice([1e-9, 0.3, 1.0, 1e9], len(rivals))
-        captors.append(Captors(rivals, sizes * rng.random(len(rivals))))
+        blocking.append(BlockingClasses(rivals, sizes * rng.random(len(rivals))))
     with mock.patch.object(slack, "DENSE", dense):
-        bounds = slack_bounds(layer, Box(high), range(8), captors)
+        bounds = slack_bounds(layer, Box(high), range(8), blocking)
     for t, bound in enumerate(bounds):
-        v, c = right_side(layer, t, captors[t].rivals, captors[t].weights)
-        right = (Fraction(high) * sum(map(abs, v)) + c) / sum(exact(captors[t].weights))
+        v, c = right_side(layer, t, blocking[t].rivals, blocking[t].weights)
+        right = (Fraction(high) * sum(map(abs, v)) + c) / sum(exact(blocking[t].weights))
         assert bound == np.inf or right <= Fraction(float(bound)) < 0
 
 
@@ -60,10 +60,10 @@ def test_a_mixture_rounded_outwards_is_not_unargmaxable(seed, d, room):
     W, weights = rng.normal(size=(6, d)), rng.random(5)
     W[0] = weights @ W[1:] / weights.sum()
     layer = SoftmaxLayer(W, np.append(-room, np.zeros(5)))
-    captors = Captors(np.arange(1, 6), weights)
-    v, c = right_side(layer, 0, captors.rivals, weights)
+    blocking = BlockingClasses(np.arange(1, 6), weights)
+    v, c = right_side(layer, 0, blocking.rivals, weights)
     right = (100 * sum(map(abs, v)) + c) / sum(exact(weights))
-    bound = slack_bounds(layer, Box(100.0), [0], [captors])[0]
+    bound = slack_bounds(layer, Box(100.0), [0], [blocking])[0]
     assert bound == np.inf or right <= Fraction(float(bound)) < 0
 
 
@@ -74,9 +74,9 @@ def test_it_finds_the_room_that_one_at_a_time_finds(features):
     weights = rng.dirichlet(np.ones(20), 30)
     W = np.concatenate([outer, weights @ outer[:20]]).astype(np.float64)
     layer = SoftmaxLayer(W, np.append(np.zeros(60), rng.choice([-0.3, 0.2], 30)))
-    captors = [Captors(np.arange(20), row * 2.0**40) for row in weights]
-    given = (layer, features, range(60, 90), captors)
-    pairs = enumerate(captors, 60)
+    blocking = [BlockingClasses(np.arange(20), row * 2.0**40) for row in weights]
+    given = (layer, features, range(60, 90), blocking)
+    pairs = enumerate(blocking, 60)
     alone = [certify_unargmaxable(layer, features, t, c.rivals, c.weights) for t, c in pairs]
     expected, found = np.array(alone), slack_bounds(*given)
     low = expected < 0
@@ -92,15 +92,15 @@ def test_what_is_no_proof_and_what_has_no_room_is_left_open():
     two = np.array([1, 2])
     half = np.array([Fraction(1, 2)] * 2, dtype=object)
     bad = [
-        Captors(two, np.array([-1.0, 2.0])), Captors(two, np.array([np.nan, 1.0])),
-        Captors(two, np.array([np.inf, 1.0])),
-        Captors(two, np.zeros(2)), Captors(np.arange(3), np.ones(3)),
-        Captors(np.array([1, 3]), np.ones(2)),
-        Captors(np.array([-1, 1]), np.ones(2)), Captors(np.zeros(0, np.intp), np.zeros(0)),
-        Captors(two, half),
+        BlockingClasses(np.array(rivals, np.intp), np.array(weights))
+        for rivals, weights in (
+            (two, [-1.0, 2.0]), (two, [np.nan, 1.0]), (two, [np.inf, 1.0]), (two, [0.0, 0.0]),
+            (range(3), np.ones(3)), ([1, 3], np.ones(2)), ([-1, 1], np.ones(2)), ([], []),
+            (two, half),
+        )
     ]  # fmt: skip
     assert (slack_bounds(layer, Box(5.0), [0] * len(bad), bad) == np.inf).all()
-    good = Captors(two, np.ones(2))
+    good = BlockingClasses(two, np.ones(2))
     assert slack_bounds(layer, Box(5.0), [0], [good])[0] == pytest.approx(-1.0)
     assert certify_each_unargmaxable(
         layer, Box(5.0), [0, 0], [good, bad[-1]]
@@ -117,8 +117,8 @@ def test_what_is_no_proof_and_what_has_no_room_is_left_open():
 def given_away(W, b, k: int, d: int, high: float) -> Fraction:
     """How far the bound for class 0 against k rivals, times k, is above the right side."""
     layer = SoftmaxLayer(np.array(W, float), np.array(b, float))
-    captors = Captors(np.arange(1, k + 1), np.ones(k))
-    bound = slack_bounds(layer, Box(high), [0], [captors], EXACT)[0]
+    blocking = BlockingClasses(np.arange(1, k + 1), np.ones(k))
+    bound = slack_bounds(layer, Box(high), [0], [blocking], EXACT)[0]
     v = k * layer.W[0] - layer.W[1 : k + 1].sum(axis=0)
     c = k * layer.bias[0] - layer.bias[1 : k + 1].sum()
     return Fraction(float(bound)) * k - Fraction(float(high * np.abs(v).sum() + c))
@@ -154,7 +154,7 @@ def test_the_sum_of_the_right_side_is_covered(reach, monkeypatch):
 def test_weights_of_any_size_prove_the_same(power):
     layer, two = SoftmaxLayer([[0.0], [1.0], [-1.0]], [-1.0, 0.0, 0.0]), np.array([1, 2])
     half, other = (
-        slack_bounds(layer, Box(2.0), [0], [Captors(two, np.ldexp([1.0, 1.5], n))])[0]
+        slack_bounds(layer, Box(2.0), [0], [BlockingClasses(two, np.ldexp([1.0, 1.5], n))])[0]
         for n in (0, power)
     )
     assert half == other == pytest.approx(-0.6)
@@ -166,12 +166,12 @@ def test_what_vanishes_is_covered_and_harms_nothing():
     """
     tiny = np.finfo(float).tiny
     layer, features = SoftmaxLayer([[1.0, 0.0]] * 2, [-1e-305, 0.0]), Ellipsoid([0.0, 1.0])
-    captors = Captors(np.array([1]), np.ones(1))
-    bound = slack_bounds(layer, features, [0], [captors], EXACT)[0]
+    blocking = BlockingClasses(np.array([1]), np.ones(1))
+    bound = slack_bounds(layer, features, [0], [blocking], EXACT)[0]
     assert 3 * (1 + features.radius) * tiny < bound + 1e-305 < 200 * tiny
     layer, two = SoftmaxLayer([[0.0], [0.0], [-1.0]], [-1.0, 0.0, 0.0]), np.array([1, 2])
     alone, both = (
-        slack_bounds(layer, Box(2.0), [0], [Captors(two, np.array([1.0, other]))])[0]
+        slack_bounds(layer, Box(2.0), [0], [BlockingClasses(two, np.array([1.0, other]))])[0]
         for other in (5e-324, 2.0**-60)
     )
     assert alone == pytest.approx(both) == pytest.approx(-1.0)
@@ -182,8 +182,8 @@ def test_each_coordinate_carries_its_own_rounding():
     the second coordinate. The first is 0 everywhere.
     """
     layer = SoftmaxLayer([[0.0, 3.0], [0.0, 7.0], [0.0, -5.0]], [-(2.0**-20), 0.0, 0.0])
-    captors, unit = Captors(np.array([1, 2]), np.array([1.0, 0.5])), Fraction(1, 2**53)
-    bound = slack_bounds(layer, Box(100.0), [0], [captors], EXACT)[0]
+    blocking, unit = BlockingClasses(np.array([1, 2]), np.array([1.0, 0.5])), Fraction(1, 2**53)
+    bound = slack_bounds(layer, Box(100.0), [0], [blocking], EXACT)[0]
     size = Fraction(3, 2) * 3 + 7 + Fraction(5, 2)
     assert Fraction(float(bound)) * 3 / 2 >= Fraction(-3, 2**21) + 100 * 6 * unit * size
 
@@ -198,6 +198,6 @@ def test_each_coordinate_carries_its_own_rounding():
 )
 def test_sizes_at_the_ends_of_float64_are_left_to_one_class_at_a_time(rows, biases):
     layer = SoftmaxLayer(np.array(rows)[:, None], biases)
-    captors = [Captors(np.array([1, 2]), np.ones(2))]
-    assert slack_bounds(layer, Box(1.0), [0], captors)[0] == np.inf
-    assert certify_each_unargmaxable(layer, Box(1.0), [0], captors)[0] < 0
+    blocking = [BlockingClasses(np.array([1, 2]), np.ones(2))]
+    assert slack_bounds(layer, Box(1.0), [0], blocking)[0] == np.inf
+    assert certify_each_unargmaxable(layer, Box(1.0), [0], blocking)[0] < 0

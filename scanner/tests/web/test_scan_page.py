@@ -77,10 +77,10 @@ def undecided(dropped, tool, tmp_path):
             bounds = Certifier(layer, features)
             for row in found["lost"]:
                 if row["verdict"] == "unargmaxable":
-                    assert len(row["captors"]) == row["of"]  # all are listed
-                    rivals = [int(captor["token"]) for captor in row["captors"]]
-                    shares = [captor["share"] for captor in row["captors"]]
-                    bound = bounds.ceiling_of_captors(row["t"], rivals, shares)
+                    assert len(row["blocking"]) == row["of"]  # all are listed
+                    rivals = [int(blocking["token"]) for blocking in row["blocking"]]
+                    shares = [blocking["share"] for blocking in row["blocking"]]
+                    bound = bounds.blocking_ceiling(row["t"], rivals, shares)
                     assert row["ceiling"] == pytest.approx(bound, rel=1e-6)
         return left
 
@@ -363,11 +363,11 @@ def test_bounds_leave_alone_what_rounding_may_have_made(javascript):
     argument = {"W": W.ravel().tolist(), "d": d, "z": rng.uniform(-90, 90, d).tolist()}
     argument["folder"] = scripts.FOLDER.as_uri()
     body = """
-    const [{makeScanLayer}, {certifyCaptors}, {certifiedMargin}] = await Promise.all(["layer", "captors", "search"].map((name) => import(`${argument.folder}/scan_${name}.js`)));
+    const [{makeScanLayer}, {certifyBlocking}, {certifiedMargin}] = await Promise.all(["layer", "blocking", "search"].map((name) => import(`${argument.folder}/scan_${name}.js`)));
     const layer = (gap) => makeScanLayer(Float64Array.from(argument.W), Float64Array.from([1, 1, 1, 1, 1, 1 - gap]), 6, argument.d, {kind: "box", low: -100, high: 100});
     const weights = Array(5).fill(0.5);
     const z = Float64Array.from(argument.z);
-    return [1e-12, 1e-6].map((gap) => [certifyCaptors(layer(gap), 5, [0, 1, 2, 3, 4], weights), certifiedMargin(layer(0), z, gap)].map((v) => Number.isFinite(v) ? v : null));
+    return [1e-12, 1e-6].map((gap) => [certifyBlocking(layer(gap), 5, [0, 1, 2, 3, 4], weights), certifiedMargin(layer(0), z, gap)].map((v) => Number.isFinite(v) ? v : null));
     """
     near, far = javascript("scan_decide", body, argument)
     assert near == [None, None]
@@ -378,11 +378,11 @@ def test_bounds_leave_alone_what_rounding_may_have_made(javascript):
 def test_sums_that_vanish_below_the_range_of_floats_prove_nothing(javascript):
     """Class 0 leads by 5e-324 x_2 far enough out, and behind a LayerNorm by less."""
     body = """
-    const [{makeScanLayer}, {makeNormLayer}, {certifyCaptors}] = await Promise.all(["layer", "norm", "captors"].map((name) => import(`${argument}/scan_${name}.js`)));
+    const [{makeScanLayer}, {makeNormLayer}, {certifyBlocking}] = await Promise.all(["layer", "norm", "blocking"].map((name) => import(`${argument}/scan_${name}.js`)));
     const bare = makeScanLayer(Float64Array.from([0, 0, 0.75, -5e-324, -0.75, -5e-324]), null, 3, 2, {kind: "unbounded"});
     const norm = {kind: "ellipsoid", gain: Float64Array.from([1, 1e-200, 0]), shift: new Float64Array(3), radius: 1, centred: true};
     const behind = makeNormLayer(Float64Array.from([0, 0, 0, -0.75, 1e-200, 0.5, 0.75, 1e-200, 0.5]), null, 3, 3, norm);
-    return [bare, behind].map((layer) => Number.isFinite(certifyCaptors(layer, 0, [1, 2], [0.5, 0.5])));
+    return [bare, behind].map((layer) => Number.isFinite(certifyBlocking(layer, 0, [1, 2], [0.5, 0.5])));
     """
     assert javascript("scan_decide", body, scripts.FOLDER.as_uri()) == [False, False]
 
@@ -442,7 +442,7 @@ def sendable(claim: dict, layer: SoftmaxLayer) -> bool:
 
 
 CERTIFY = """
-const [layers, norms, captors, search] = await Promise.all(["layer", "norm", "captors", "search"].map((n) => import(`${argument.folder}/scan_${n}.js`)));
+const [layers, norms, blocking, search] = await Promise.all(["layer", "norm", "blocking", "search"].map((n) => import(`${argument.folder}/scan_${n}.js`)));
 return argument.cases.map(({ W, b, d, set, claims }) => {
   const make = set.kind === "ellipsoid" ? norms.makeNormLayer : layers.makeScanLayer;
   let layer;
@@ -461,7 +461,7 @@ return argument.cases.map(({ W, b, d, set, claims }) => {
     } else {
       const largest = Math.max(...proof.map((row) => row[2]));
       const scaled = proof.map((row) => row[2] / 2 ** layers.exponent(largest));
-      bound = largest > 0 ? captors.certifyCaptors(layer, t, proof.map((row) => row[1]), scaled) : null;
+      bound = largest > 0 ? blocking.certifyBlocking(layer, t, proof.map((row) => row[1]), scaled) : null;
       if (!(bound <= 0)) bound = null;
     }
     return Number.isFinite(bound) ? bound : null;

@@ -37,21 +37,21 @@ export function makeLayer(W, b = null) {
 /** Whether each class can win, and the proof for those that cannot.
  *
  * Class t never wins strictly iff convex weights l on other classes give sum l w = w_t and sum l b >= b_t: then the weighted mean of
- * the captors' logits is at least y_t wherever x is. By Caratheodory three captors are enough, so all triangles are tried; of
- * those around t the tightest is returned: largest excess sum l b - b_t, then fewest captors from inside the hull, since
+ * the blocking classes' logits is at least y_t wherever x is. By Caratheodory three blocking classes are enough, so all triangles are tried; of
+ * those around t the tightest is returned: largest excess sum l b - b_t, then fewest blocking classes from inside the hull, since
  * those could be replaced by corners, then the largest smallest weight. */
 export function verdicts(layer) {
   const inside = layer.points.map((_, t) => !onHull(layer, t));
   return layer.points.map((p, t) => {
     const twin = layer.points.findIndex((q, i) => i !== t && q.every((value, k) => value === p[k]));
-    const outdone = layer.points.some((q) => samePlace(p, q) && q[2] > p[2]); // then its captors say more than the tie
+    const outdone = layer.points.some((q) => samePlace(p, q) && q[2] > p[2]); // then its blocking classes say more than the tie
     if (twin >= 0 && !outdone) return { verdict: "tied", twin, rivals: [], weights: [], excess: 0 };
-    const captors = tightestCaptors(layer, t, inside);
-    return captors ? { verdict: "unargmaxable", ...captors } : { verdict: "argmaxable", rivals: [], weights: [], excess: 0 };
+    const blocking = tightestBlocking(layer, t, inside);
+    return blocking ? { verdict: "unargmaxable", ...blocking } : { verdict: "argmaxable", rivals: [], weights: [], excess: 0 };
   });
 }
 
-function tightestCaptors(layer, t, inside) {
+function tightestBlocking(layer, t, inside) {
   const { points, turn, classes } = layer;
   let best = null;
   const consider = (guards, shares) => {

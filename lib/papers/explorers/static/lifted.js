@@ -1,5 +1,5 @@
 // The bias as a height: class i stands at (w_i, b_i) in space. Seen from above, the roof over these points, their upper hull, has a corner for each
-// class that wins somewhere; a class below the roof wins nowhere, and hangs as far below it as its captors' mean is ahead.
+// class that wins somewhere; a class below the roof wins nowhere, and hangs as far below it as its blocking classes' mean is ahead.
 
 import { Plane, format, svg } from "./stage.js";
 
@@ -47,7 +47,7 @@ export function liftedFigure(parent) {
     plane.draw("ground", [svg("path", { d: `${plane.path(square)}Z`, class: "sg-ground" })]);
     plane.draw("stems", points.map((p, i) => plane.line(seen([p[0], p[1], ground]), seen(p), { class: "sg-stem", style: `--fill: ${colour(i)}` })));
     plane.draw("roof", behindFirst.map((face) => svg("path", { d: `${plane.path(face.map((i) => seen(points[i])))}Z`, class: "sg-face" })));
-    const below = points.map((p, i) => [p, found[i].excess]).filter(([, excess]) => excess > 0); // of the captors' mean: there is the roof
+    const below = points.map((p, i) => [p, found[i].excess]).filter(([, excess]) => excess > 0); // of the blocking classes' mean: there is the roof
     plane.draw("gaps", below.flatMap(([[x, y, z], excess]) => [
       plane.line(seen([x, y, z]), seen([x, y, z + excess]), { class: "sg-gap" }),
       plane.text(seen([x, y, z + excess / 2]), format(excess), { dx: 8, dy: 4, anchor: "start", class: "sg-text sg-small" }),

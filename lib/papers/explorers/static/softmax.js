@@ -194,7 +194,7 @@ export function render({ model, el }) {
     title: "Show every line on which two classes tie",
   });
   const whyToggle = toggle(page.sliders, "Why?", (on) => ((state.why = on), draw()), {
-    title: "Show the captors of a class that can never win",
+    title: "Show the blocking classes of a class that can never win",
   });
   const amongToggle = toggle(page.buttons, "Candidates", (on) => put({ among: on ? model.get("W").map(() => 1) : null }), {
     title: "Choose which classes compete",
@@ -408,7 +408,7 @@ function drawWeights(page, state, told, name, suspect) {
       const [p, q] = [layer.points[suspect], layer.points[i]];
       const middle = [p[0] + 0.55 * (q[0] - p[0]), p[1] + 0.55 * (q[1] - p[1])];
       return [
-        plane.line(p, q, { class: "sg-captor", "stroke-width": 2 + 7 * weights[k], style: `--fill: ${colour(state.who[i])}` }),
+        plane.line(p, q, { class: "sg-blocking", "stroke-width": 2 + 7 * weights[k], style: `--fill: ${colour(state.who[i])}` }),
         plane.text(middle, format(shares[k]), { dy: 4, class: "sg-text sg-strong" }),
       ];
     }),
@@ -420,7 +420,7 @@ function drawMeeting(plane, state, told) {
   const sides = state.why && told.lost && !told.hidden ? [told.lost.pair, told.lost.why.rivals] : [];
   const edges = sides.flatMap((side, n) => side.flatMap((i, k) => side.slice(k + 1).map((j) => [i, j, n])));
   plane.draw("why", edges.map(([i, j, n]) =>
-    plane.line(state.layer.points[i], state.layer.points[j], { class: "sg-captor", "stroke-width": 5 - 2 * n, style: `--fill: var(${n ? "--sg-soft" : "--sg-alarm"})` }),
+    plane.line(state.layer.points[i], state.layer.points[j], { class: "sg-blocking", "stroke-width": 5 - 2 * n, style: `--fill: var(${n ? "--sg-soft" : "--sg-alarm"})` }),
   ));
 }
 

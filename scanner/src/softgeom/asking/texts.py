@@ -30,7 +30,7 @@ from softgeom.certifying.kernel import hitting_set
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import (
     Answer,
-    Captors,
+    BlockingClasses,
     Comparisons,
     EvidenceError,
     Twin,
@@ -138,7 +138,7 @@ class _Deal:
             for t, f in zip(open_.tolist(), found.findings, strict=True):
                 if isinstance(f.evidence, Witness):
                     self._free(t, f.evidence)
-                elif isinstance(f.evidence, Captors | Twin):
+                elif isinstance(f.evidence, BlockingClasses | Twin):
                     self._block(t, ids, f.evidence)
 
     def decided(self, t: int, most: int) -> Chosen:
@@ -166,9 +166,9 @@ class _Deal:
     def _closed(self, t: int) -> bool:
         return t in self.freed or _exclude(self.blocking[t])
 
-    def _block(self, t: int, ids: Ints, evidence: Captors | Twin) -> None:
+    def _block(self, t: int, ids: Ints, evidence: BlockingClasses | Twin) -> None:
         if isinstance(evidence, Twin):
-            evidence = Captors(np.array([evidence.twin]), np.ones(1))
+            evidence = BlockingClasses(np.array([evidence.twin]), np.ones(1))
         rivals = ids[evidence.rivals]
         pairs = Comparisons(np.full(len(rivals), t), rivals, evidence.weights)
         order = Order([[t], sorted(rivals.tolist())])

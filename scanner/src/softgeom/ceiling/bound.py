@@ -1,4 +1,4 @@
-"""Certified bounds on probabilities: what a point, or captors, prove about every input.
+"""Certified bounds on probabilities: what a point, or blocking classes, prove about every input.
 
 *Classes.* For any weights ``l >= 0``, sum 1, on the rivals of class t, and every x of the set X,
 
@@ -10,9 +10,9 @@ geometric one), and with ``r = w_t - sum l_i w_i`` the exponent is at least
     A(l) = H(l) + sum l_i b_i - b_t - s_X(r),
 
 s_X the support function of X. So ``p_t <= 1 / (1 + exp A)`` at every x, whatever the sign of A: the
-*ceiling*. The weights may be a proof's captors (valid, often loose: k captors without slack give
-1 / (k + 1) at best), or the softmax of the rivals at any point z: at the best point of a compact X
-that is the least such bound, by convex duality (F(x) = -log p_t(x) is convex).
+*ceiling*. The weights may be a proof's blocking classes (valid, often loose: k blocking classes
+without slack give 1 / (k + 1) at best), or the softmax of the rivals at any point z: at the best
+point of a compact X that is the least such bound, by convex duality (F(x) = -log p_t(x) is convex).
 
 *Distributions.* For a target p and any distribution q, likewise, every x has
 
@@ -136,17 +136,17 @@ class Certifier:
         return floor, attained
 
     @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
-    def ceiling_of_captors(self, t: int, rivals: ArrayLike, weights: ArrayLike) -> float:
+    def blocking_ceiling(self, t: int, rivals: ArrayLike, weights: ArrayLike) -> float:
         """The ceiling that weights (k,) on rivals (k,) of class t prove; 1 where they prove none.
-        ValueError if they are not as a proof's captors.
+        ValueError if they are not as a proof's blocking classes.
         """
         demand_standard_model()
         index, weights = np.asarray(rivals, np.intp), np.asarray(weights, np.float64)
         fits = index.ndim == 1 and index.shape == weights.shape and len(index)
         if not fits or (index == t).any() or not 0 <= index.min() <= index.max() < len(self.b):
-            raise ValueError(f"class {t}: captors are other classes, each with a weight")
+            raise ValueError(f"class {t}: blocking classes are other classes, each with a weight")
         if not np.isfinite(weights).all() or not (weights > 0).all():
-            raise ValueError(f"class {t}: weights of captors are positive numbers")
+            raise ValueError(f"class {t}: weights of blocking classes are positive numbers")
         u = np.zeros(self.layer.classes)
         np.add.at(u, index, weights / weights.max())
         there = np.flatnonzero(u)

@@ -26,7 +26,7 @@ from softgeom.certifying import container
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import (
     Answer,
-    Captors,
+    BlockingClasses,
     Comparisons,
     Finding,
     Twin,
@@ -206,9 +206,9 @@ def _columns(layer: SoftmaxLayer, claims: Sequence[Claim], *, named: bool = True
     return found | {name: _json(columns[name]) for name in TEXTS}
 
 
-def _in_order(evidence: Captors | Comparisons, t: int) -> tuple[Ints, Ints, Array]:
+def _in_order(evidence: BlockingClasses | Comparisons, t: int) -> tuple[Ints, Ints, Array]:
     """Comparisons as they are filed, in increasing order and none without weight."""
-    if isinstance(evidence, Captors):
+    if isinstance(evidence, BlockingClasses):
         evidence = Comparisons(np.full(len(evidence.rivals), t), evidence.rivals, evidence.weights)
     above, below = (np.asarray(of, np.intp) for of in (evidence.above, evidence.below))
     places = np.lexsort((below, above))
@@ -251,7 +251,7 @@ def load_parts(path: str | Path, layer: SoftmaxLayer, known: str | None = None) 
             e, t = claim.evidence, claim.blocks[0][0]
             if isinstance(e, Comparisons):
                 _require(np.all(e.above == t), "a comparison is about another class")
-                e = Captors(e.below, e.weights)
+                e = BlockingClasses(e.below, e.weights)
             found[claim.set].append(Finding(t, e, *claim[4:]))
         return list(zip(file.sets, found, strict=True))
 

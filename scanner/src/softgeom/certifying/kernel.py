@@ -28,7 +28,7 @@ from softgeom.certifying.partial import PartialLook, certify_by, partial_look
 from softgeom.certifying.slack import slack_bounds
 from softgeom.certifying.verdict import (
     Answer,
-    Captors,
+    BlockingClasses,
     Comparisons,
     Evidence,
     EvidenceError,
@@ -49,9 +49,9 @@ BRANCHES = 10**6  # of a search for experts that meet all sets: 10 seconds
 def certify_evidence(
     layer: SoftmaxLayer, features: FeatureSet, t: int, evidence: Evidence
 ) -> float:
-    """What evidence about class t certifies: a witness a lower bound > 0 on its margin, captors an
-    upper bound <= 0 on the best one, a twin 0. Nothing is claimed for an undecided class, whose
-    bound is returned as it is. EvidenceError if it does not prove its verdict.
+    """What evidence about class t certifies: a witness a lower bound > 0 on its margin, blocking
+    classes an upper bound <= 0 on the best one, a twin 0. Nothing is claimed for an undecided
+    class, whose bound is returned as it is. EvidenceError if it does not prove its verdict.
     """
     demand_standard_model()
     named = f"Class {t} ({layer.token(t) if 0 <= t < layer.classes else '?'})"
@@ -62,7 +62,7 @@ def certify_evidence(
             if margin > 0:
                 return margin
         raise EvidenceError(f"{named}: the witness does not certainly win inside the feature set.")
-    if isinstance(evidence, Captors):
+    if isinstance(evidence, BlockingClasses):
         bound = certify_unargmaxable(layer, features, t, evidence.rivals, evidence.weights)
         if not bound <= 0:
             raise EvidenceError(f"{named}: the weights do not prove that it can never win.")
@@ -132,7 +132,7 @@ def verify_parts(
     itself does not file as unargmaxable.
     """
     verify_findings(layer, features, findings)
-    lost, sets = {f.index for f in findings if isinstance(f.evidence, Captors)}, [features]
+    lost, sets = {f.index for f in findings if isinstance(f.evidence, BlockingClasses)}, [features]
     for others, more in wider:
         again = any(_are_equal(others, one, layer.dimension) for one in sets)
         if again or not more:
@@ -140,7 +140,7 @@ def verify_parts(
             raise EvidenceError(f"The set {others.describe()} {said}.")
         sets.append(others)
         for f in more:
-            if f.index not in lost or not isinstance(f.evidence, Captors):
+            if f.index not in lost or not isinstance(f.evidence, BlockingClasses):
                 raise EvidenceError(
                     f"Class {f.index}: over {others.describe()} only proofs about the scan's own "
                     "unargmaxable classes are of use."
@@ -203,10 +203,10 @@ def _proven_points(
 
 def _proven_weights(checker: Checker, findings: Sequence[Finding]) -> set[int]:
     """Classes whose weights prove their bounds, as far as products together show it."""
-    held = [f for f in findings if isinstance(f.evidence, Captors)]
-    captors = [f.evidence for f in held if isinstance(f.evidence, Captors)]
+    held = [f for f in findings if isinstance(f.evidence, BlockingClasses)]
+    blocking = [f.evidence for f in held if isinstance(f.evidence, BlockingClasses)]
     classes = [f.index for f in held]
-    bounds = slack_bounds(checker.layer, checker.features, classes, captors, CHECK)
+    bounds = slack_bounds(checker.layer, checker.features, classes, blocking, CHECK)
     shown = zip(held, bounds.tolist(), strict=True)
     return {f.index for f, bound in shown if bound <= f.margin <= 0}
 
@@ -226,7 +226,7 @@ def _proves(
     if isinstance(evidence, Twin):
         about = margin == 0 and order == wins(t)
         return about and are_twins(checker.layer, checker.features, t, evidence.twin)
-    if isinstance(evidence, Captors):
+    if isinstance(evidence, BlockingClasses):
         above = np.full(np.shape(evidence.rivals), t)
         evidence = Comparisons(above, evidence.rivals, evidence.weights)
     return checker.proves(order, evidence, margin)

@@ -28,24 +28,27 @@ from softgeom.certifying.hull import (
     certify_unargmaxable,
     divide_up,
 )
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import exponent, gamma, underflow
 
 DENSE = 0.05  # share of weights above which a dense product is quicker than a sparse one
-TOGETHER = 512  # classes of one product: their captors' rows are widened to float64
+TOGETHER = 512  # classes of one product: their blocking classes' rows are widened to float64
 
 
 def certify_each_unargmaxable(
-    layer: SoftmaxLayer, features: FeatureSet, classes: Sequence[int], captors: Sequence[Captors]
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    classes: Sequence[int],
+    blocking: Sequence[BlockingClasses],
 ) -> Floats:
     """``certify_unargmaxable`` for many classes: upper bounds (n,) on their best margins; inf where
     nothing is proven.
     """
-    bounds = slack_bounds(layer, features, classes, captors)
+    bounds = slack_bounds(layer, features, classes, blocking)
     for n in np.flatnonzero(np.isinf(bounds)).tolist():
         bounds[n] = certify_unargmaxable(
-            layer, features, int(classes[n]), captors[n].rivals, captors[n].weights
+            layer, features, int(classes[n]), blocking[n].rivals, blocking[n].weights
         )
     return bounds
 
@@ -54,7 +57,7 @@ def slack_bounds(
     layer: SoftmaxLayer,
     features: FeatureSet,
     classes: Sequence[int],
-    captors: Sequence[Captors],
+    blocking: Sequence[BlockingClasses],
     care: Care = CLAIM,
 ) -> Floats:
     """Upper bounds (n,) < 0 on the best margins that float weights prove with slack; inf says
@@ -68,28 +71,34 @@ def slack_bounds(
         return bounds
     valid = [
         n
-        for n, (t, few) in enumerate(zip(classes, captors, strict=True))
+        for n, (t, few) in enumerate(zip(classes, blocking, strict=True))
         if few.weights.dtype != object
         and are_weights(layer, np.full(len(few.rivals), t), few.rivals, few.weights)
     ]
     for start in range(0, len(valid), TOGETHER):
         part = valid[start : start + TOGETHER]
-        some = [captors[n] for n in part]
+        some = [blocking[n] for n in part]
         bounds[part] = _bounds(layer, features, np.array([classes[n] for n in part]), some, care)
     return bounds
 
 
 def _bounds(
-    layer: SoftmaxLayer, features: FeatureSet, classes: Ints, captors: list[Captors], care: Care
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    classes: Ints,
+    blocking: list[BlockingClasses],
+    care: Care,
 ) -> Floats:
-    counts = [len(few.rivals) for few in captors]
-    there, columns = np.unique(np.concatenate([few.rivals for few in captors]), return_inverse=True)
+    counts = [len(few.rivals) for few in blocking]
+    there, columns = np.unique(
+        np.concatenate([few.rivals for few in blocking]), return_inverse=True
+    )
     weights = np.concatenate(
-        [np.ldexp(few.weights, -exponent(float(few.weights.max()))) for few in captors]
+        [np.ldexp(few.weights, -exponent(float(few.weights.max()))) for few in blocking]
     )
     L = scipy.sparse.csr_array(
         (weights, columns, np.concatenate([[0], np.cumsum(counts)])),
-        shape=(len(captors), len(there)),
+        shape=(len(blocking), len(there)),
     )
     # The bias as a last column: it is summed alike.
     own, rows = (
@@ -101,7 +110,7 @@ def _bounds(
         return np.full(len(classes), np.inf)
     n = max(counts) + 4
     s = L.sum(axis=1)[:, None]
-    if L.nnz > DENSE * len(captors) * len(there):
+    if L.nnz > DENSE * len(blocking) * len(there):
         L = L.toarray()  # more products, several times sooner; what is zero adds no rounding
     v = s * own - L @ rows
     error = care.errors * (gamma(n) * (s * np.abs(own) + L @ np.abs(rows)) + underflow(n))

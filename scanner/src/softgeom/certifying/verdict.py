@@ -6,7 +6,7 @@ About a class:
 verdict        evidence
 =============  ================================================================
 argmaxable     ``Witness``: features x at which the class wins strictly
-unargmaxable   ``Captors``: weights l >= 0 on rivals that are never all behind
+unargmaxable   ``BlockingClasses``: weights l >= 0 on rivals that are never all behind
 tied           ``Twin``: a class with equal logits on the whole set
 undecided      ``Unknown``: the best bound and the reason; nothing is claimed
 =============  ================================================================
@@ -46,7 +46,7 @@ class Witness:
 
 
 @dataclass(frozen=True, eq=False)
-class Captors:
+class BlockingClasses:
     """Rivals (k,) and weights (k,) >= 0: whatever x is, their weighted mean logit is at least the
     class's own.
 
@@ -88,7 +88,7 @@ class Unknown:
     verdict: ClassVar[Verdict] = "undecided"
 
 
-Evidence = Witness | Captors | Twin | Unknown
+Evidence = Witness | BlockingClasses | Twin | Unknown
 Proof = Witness | Comparisons | Unknown
 
 

@@ -85,7 +85,8 @@ def _lines_of_ceilings(found: Ceilings, at: float | None) -> list[str]:
 
 
 def _lines_of_scan(found: Scan, at: float | None) -> list[str]:
-    """What a scan's captors say: the lowest ceilings by name, and how many are below each level."""
+    """What a scan's blocking classes say: the lowest ceilings by name, and how many are below each
+    level."""
     found.verify()
     held = [f.index for f in found.findings if f.evidence.verdict in ("unargmaxable", "tied")]
     ceiling = np.array([found.ceiling(t) for t in held])
@@ -96,7 +97,7 @@ def _lines_of_scan(found: Scan, at: float | None) -> list[str]:
 
     def below(level: float) -> str:
         never = f"{int((ceiling < level).sum()):,} of {len(found):,} never reach"
-        return f"{never} {_percent(level)} by their captors alone"
+        return f"{never} {_percent(level)} by their blocking classes alone"
 
     return _lines(found.features, lowest, len(held), below, at)
 

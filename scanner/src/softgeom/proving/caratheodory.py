@@ -1,4 +1,4 @@
-"""No more captors than there are features, and one: the same mean with fewer points.
+"""No more blocking classes than there are features, and one: the same mean with fewer points.
 
 Among more than D + 1 points of R^D there is an affine dependence, along which weights can be moved
 until one of them is zero while ``sum_i l_i`` and ``sum_i l_i A_i`` stay (Carathéodory 1907). Here

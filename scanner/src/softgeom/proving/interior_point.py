@@ -26,7 +26,7 @@ import scipy.linalg.lapack
 from numpy.typing import NDArray
 
 from softgeom.arrays import Floats, Ints
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.problem import Points, Problem, Proofs, proofs_of
 from softgeom.proving.caratheodory import reduce_support
 from softgeom.proving.lp import CORRECTIONS, TOLERANCE
@@ -43,11 +43,11 @@ def walk_each(
     nearer to where it comes closest to winning the better, and its first ``rivals``, best the
     strongest there.
 
-    Gives class -> captors and the bound <= 0 that they certify, and class -> a point (D,) of the
-    region at which it seems to win. Classes without either are absent, as are all where no bias
-    differs: the optimum of an unargmaxable class is zero then, and has no sign.
+    Gives class -> blocking classes and the bound <= 0 that they certify, and class -> a point (D,)
+    of the region at which it seems to win. Classes without either are absent, as are all where no
+    bias differs: the optimum of an unargmaxable class is zero then, and has no sign.
     """
-    captors: dict[int, Captors] = {}
+    blocking: dict[int, BlockingClasses] = {}
     points: Points = {}
     if not np.ptp(problem.b):
         return {}, {}
@@ -61,7 +61,7 @@ def walk_each(
         while walks:
             for walk in walks:
                 walk.run()
-            captors |= {walk.t: walk.captors for walk in walks if walk.captors is not None}
+            blocking |= {walk.t: walk.blocking for walk in walks if walk.blocking is not None}
             walks = [walk for walk in walks if walk.beats_rivals]
             if walks:
                 which = np.array([walk.t for walk in walks])
@@ -81,7 +81,7 @@ def walk_each(
                     for walk, z, fresh in zip(walks, near, joined, strict=True)
                     if walk.t not in points and walk.add(fresh, z)
                 ]
-    return proofs_of(problem, captors), points
+    return proofs_of(problem, blocking), points
 
 
 class _Walk:
@@ -93,7 +93,7 @@ class _Walk:
         self.k, self.D = 0, problem.dimension
         # (k, D) rows of the rivals less that of the class
         self.rivals, self.A = np.zeros(0, np.intp), np.zeros((0, self.D))
-        self.captors: Captors | None = None
+        self.blocking: BlockingClasses | None = None
         self.dtype = "float32"
         middle, half = (self.high + self.low) / 2, FRACTION_TO_BOUNDARY * (self.high - self.low) / 2
         self.add(rivals, middle + np.clip(z.astype(np.float64) - middle, -half, half))
@@ -101,7 +101,7 @@ class _Walk:
     @property
     def beats_rivals(self) -> bool:
         """Whether the class wins against the rivals so far."""
-        return self.captors is None and float(self.lead.max()) < 0
+        return self.blocking is None and float(self.lead.max()) < 0
 
     def add(self, rivals: Ints, z: Floats) -> bool:
         """More rivals (n,) and a fresh start at z; whether there were any."""
@@ -204,7 +204,8 @@ class _Walk:
         return float(self.y[:k] @ self.c - upper + lower)
 
     def _certify(self) -> bool:
-        """Keep the multipliers as captors if, corrected, they leave room; whether they do."""
+        """Keep the multipliers as blocking classes if, corrected, they leave room; whether they
+        do."""
         y = self.y
         for _ in range(CORRECTIONS):
             x = self._solve(self._back(y))
@@ -214,7 +215,7 @@ class _Walk:
             return False
         few = reduce_support(self.A, self.c, weights)
         weights = few if self._holds(few) else weights
-        self.captors = Captors(self.rivals[weights > 0], weights[weights > 0])
+        self.blocking = BlockingClasses(self.rivals[weights > 0], weights[weights > 0])
         return True
 
     def _holds(self, weights: Floats) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softgeom.arrays import Floats, Ints, Singles
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.problem import BLOCK_BYTES, Points, Problem, Proofs, proofs_of
 from softgeom.proving.dual_simplex import SharedProgramme, solve_batch
 
@@ -66,21 +66,21 @@ def shared_basis(problem: Problem, classes: Ints, seed: int = 0) -> SharedBasis 
 
 
 def prove_together(problem: Problem, classes: Ints, start: SharedBasis) -> tuple[Proofs, Points]:
-    """Class -> captors, at most d + 1, and the bound <= 0 that they certify, of those ``classes``
-    (n,) that never win against the shared rivals; class -> a point (D,) at which it beats them.
-    Classes without either are absent. A ball is enlarged to the box around it.
+    """Class -> blocking classes, at most d + 1, and the bound <= 0 that they certify, of those
+    ``classes`` (n,) that never win against the shared rivals; class -> a point (D,) at which it
+    beats them. Classes without either are absent. A ball is enlarged to the box around it.
     """
     programme, itself = _programme(problem, start.rivals)
     rows, bias = problem.rows(classes), problem.b[classes]
-    captors: dict[int, Captors] = {}
+    blocking: dict[int, BlockingClasses] = {}
     points: Points = {}
     for n, vertex in solve_batch(programme, rows, bias, itself[classes], start.basis):
         t = int(classes[n])
         if vertex is not None and vertex.value > 0:
             points[t] = vertex.z
         elif vertex is not None:
-            captors[t] = Captors(start.rivals[vertex.positions], vertex.weights)
-    return proofs_of(problem, captors), points
+            blocking[t] = BlockingClasses(start.rivals[vertex.positions], vertex.weights)
+    return proofs_of(problem, blocking), points
 
 
 def _programme(problem: Problem, rivals: Ints) -> tuple[SharedProgramme, Ints]:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from softgeom.arrays import Bools, Floats, Ints, Singles
-from softgeom.certifying.verdict import Captors
+from softgeom.certifying.verdict import BlockingClasses
 from softgeom.problem import Problem, Proofs, proofs_of
 from softgeom.proving.lp import CORRECTIONS, TOLERANCE
 
@@ -31,8 +31,8 @@ RESIDUAL = 0.1
 
 
 def surround(problem: Problem, classes: Ints, seed: int = 0) -> Proofs:
-    """Class -> captors, and the bound <= 0 that they certify, of ``classes`` (n,) deep inside the
-    hull of the others; ``seed`` draws the sample of rivals.
+    """Class -> blocking classes, and the bound <= 0 that they certify, of ``classes`` (n,) deep
+    inside the hull of the others; ``seed`` draws the sample of rivals.
     """
     rng = np.random.default_rng(seed)
     d = problem.layer.dimension
@@ -59,8 +59,8 @@ def surround(problem: Problem, classes: Ints, seed: int = 0) -> Proofs:
         v = weights[worth].sum(axis=1)[:, None] * own[worth] - weights[worth] @ W.astype(np.float64)
         worth = worth[has_room(worth, weights[worth], v, 1.0)]
     kept = weights > 0
-    captors = [Captors(rivals[kept[n]], weights[n, kept[n]]) for n in worth]
-    return proofs_of(problem, dict(zip(classes[worth].tolist(), captors, strict=True)))
+    blocking = [BlockingClasses(rivals[kept[n]], weights[n, kept[n]]) for n in worth]
+    return proofs_of(problem, dict(zip(classes[worth].tolist(), blocking, strict=True)))
 
 
 # on an edge of the hull steps run away: they prove nothing

@@ -1,10 +1,10 @@
 // What the search leaves open, decided class after class by cutting planes: solve against some rivals, look at everybody, add the strongest.
 //
-// Weights that prove a class unargmaxable against few rivals prove it for good. Such classes of one layer share most of their captors, and one basis often serves
+// Weights that prove a class unargmaxable against few rivals prove it for good. Such classes of one layer share most of their blocking classes, and one basis often serves
 // many: it is tried on the next class first.
 
 import { Bases } from "./scan_bases.js";
-import { certifyCaptors } from "./scan_captors.js";
+import { certifyBlocking } from "./scan_blocking.js";
 import { boxAround, exponent, findTwins, greatest, project, rowOf } from "./scan_layer.js";
 import { certifiedMargin, climb, firstLook, look } from "./scan_search.js";
 
@@ -123,7 +123,7 @@ function proven(layer, t, rivals, weights) {
     if (!kept.length) continue;
     const unit = 2 ** exponent(Math.max(...kept.map((n) => tried[n])));
     const [names, scaled] = [kept.map((n) => rivals[n]), kept.map((n) => tried[n] / unit)];
-    const bound = certifyCaptors(layer, t, names, scaled);
+    const bound = certifyBlocking(layer, t, names, scaled);
     if (bound <= 0) return [names, scaled, bound];
   }
   return null;

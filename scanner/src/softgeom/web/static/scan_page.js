@@ -187,10 +187,10 @@ export function scanPage(code, table, example, called) {
     const asked = at("filter").value.trim().toLowerCase();
     const fit = lost.filter(({ t, token, verdict }) => !asked || `${t} ${token} ${verdict}`.toLowerCase().includes(asked));
     at("rows").replaceChildren(
-      ...fit.slice(0, most).map(({ t, token, verdict, ceiling, captors, of }) => {
+      ...fit.slice(0, most).map(({ t, token, verdict, ceiling, blocking, of }) => {
         const row = document.createElement("tr");
-        const more = of > captors.length ? `, and ${of - captors.length} more` : "";
-        const held = captors.map(({ token: other, share }) => (captors.length === 1 && of <= 1 ? other : `${other} ${(100 * share).toFixed(0)}%`)).join(", ");
+        const more = of > blocking.length ? `, and ${of - blocking.length} more` : "";
+        const held = blocking.map(({ token: other, share }) => (blocking.length === 1 && of <= 1 ? other : `${other} ${(100 * share).toFixed(0)}%`)).join(", ");
         const most = ceiling === null ? "" : `${Math.ceil(1e4 * ceiling) / 100}%`;
         const cells = [named ? `${token} (${t})` : String(t), WORDS[verdict][0], most, held + more];
         row.append(...cells.map((textContent, n) => Object.assign(document.createElement(n ? "td" : "th"), n ? { textContent } : { textContent, scope: "row" })));

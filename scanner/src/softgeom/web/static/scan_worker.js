@@ -7,7 +7,7 @@ import { makeScanLayer } from "./scan_layer.js";
 import { makeNormLayer, roundedRadius } from "./scan_norm.js";
 import { layerOf, proofsOf } from "./scan_proofs.js";
 
-const NAMED = 6; // captors of a class that the table lists
+const NAMED = 6; // blocking classes of a class that the table lists
 const BREATH = 100; // milliseconds between two words of progress
 
 let arrays = null;
@@ -73,11 +73,11 @@ export function summaryOf(layer, findings, tokens, plain = true) {
   for (const { verdict } of findings) counts[verdict]++;
   const lost = findings
     .filter(({ verdict }) => verdict !== "argmaxable")
-    .map((one) => ({ t: one.t, token: name(one.t), verdict: one.verdict, margin: one.margin, ceiling: plain ? ceilingOf(one) : null, captors: captorsOf(one, name), of: one.rivals?.length ?? 0 }));
+    .map((one) => ({ t: one.t, token: name(one.t), verdict: one.verdict, margin: one.margin, ceiling: plain ? ceilingOf(one) : null, blocking: blockingOf(one, name), of: one.rivals?.length ?? 0 }));
   return { counts, lost, classes: layer.classes, features: layer.d, named: tokens !== null, wall: findings.map(({ t, verdict }) => [name(t), verdict !== "argmaxable"]) };
 }
 
-/** What the probability of a class stays below at every input: its captors' weights l prove 1 / (1 + exp(H(l) - margin)), H their entropy in nats
+/** What the probability of a class stays below at every input: its blocking classes' weights l prove 1 / (1 + exp(H(l) - margin)), H their entropy in nats
  * (Jensen; softgeom/ceiling/bound.py). Other weights may prove less. */
 export function ceilingOf({ verdict, weights, margin }) {
   if (verdict !== "unargmaxable") return verdict === "tied" ? 1 / 2 : null;
@@ -86,7 +86,7 @@ export function ceilingOf({ verdict, weights, margin }) {
   return 1 / (1 + Math.exp(entropy - margin));
 }
 
-function captorsOf({ rivals, weights, twin }, name) {
+function blockingOf({ rivals, weights, twin }, name) {
   if (twin !== undefined) return [{ token: name(twin), share: 1 }];
   if (!rivals) return [];
   const total = weights.reduce((sum, w) => sum + w, 0);

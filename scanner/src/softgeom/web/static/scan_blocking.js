@@ -15,7 +15,7 @@ const SINGULAR = 1e-14; // below it the library's checker calls a system singula
 const CLAIM = 8; // a claim counts each rounding bound so many times: then every machine confirms it
 
 /** An upper bound <= 0 on the best margin of class t that the weights prove; Infinity when they prove nothing. Largest weight in [1/2, 1). */
-export function certifyCaptors(searched, t, rivals, weights) {
+export function certifyBlocking(searched, t, rivals, weights) {
   const layer = searched.stated ?? searched; // behind a normalisation the rows as they are stored, over its ellipsoid
   if (!rivals.length || rivals.includes(t) || weights.some((w) => !(w > 0 && w < 1)) || Math.max(...weights) < 0.5) return Infinity;
   const system = makeSystem(layer, t, rivals, weights);
