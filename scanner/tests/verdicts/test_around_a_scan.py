@@ -57,7 +57,7 @@ def test_blocking_classes_come_by_falling_weight_and_share_the_whole(scanned, he
     assert shares.sum() == pytest.approx(1)
     assert (np.diff(shares) <= 0).all()
     assert held not in rivals
-    assert table.blocking.iloc[0] == len(rivals)
+    assert table.blocking_classes.iloc[0] == len(rivals)
 
 
 def test_a_ceiling_is_what_the_blocking_classes_prove_and_a_twin_halves(scanned, held):

@@ -61,7 +61,7 @@ def ask(
     )
     notes = [f"  {note}" for note in (*head.notes, head.behind) if note]
     print("\n".join([*notes, *_about(found, kind)]))
-    if kind == "in_text":
+    if kind == "in_text" and isinstance(found, Router):
         said = [_in_text(expert) for expert in found.experts]
         counts = {verdict: said.count(verdict) for verdict in _IN_TEXT}
     each = "all but the undecided" if counts["undecided"] else "each verdict"
