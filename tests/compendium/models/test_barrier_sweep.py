@@ -136,6 +136,32 @@ def test_work_writes_what_is_missing_and_nothing_twice(text, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "stale",
+    [lambda row: row.update(key="of another code"), lambda row: row["corpus"].update(key="")],
+)
+def test_a_row_of_another_code_or_corpus_is_made_again(text, tmp_path, stale):
+    into, run = tmp_path / "full" / "barrier_sweep", Run("plain", 0.0, 1)
+    barrier_sweep.work([run], TINY, into, text)
+    path = into / f"{run.name}.json"
+    row = json.loads(path.read_text())
+    stale(row)
+    path.write_text(json.dumps(row))
+    assert barrier_sweep.work([run], TINY, into, text) == 1
+    assert barrier_sweep.work([run], TINY, into, text) == 0
+
+
+def test_the_scale_of_the_paper_trains(text):
+    setting = replace(
+        barrier_sweep.SETTINGS["paper"], steps=20, batch_size=1, n_ctx=32, compile=False,
+        evaluations=1, evaluation_windows=1,
+    )  # its width, depth and precision; fewer tokens  # fmt: skip
+    result = trained(text, Run("penalty", 0.05, 1), setting)
+    assert result.diverged_at is None
+    assert sum(p.numel() for p in result.model.blocks.parameters()) == 12 * 1_772_928
+    assert result.evaluations[0]["validation"] < np.log(len(text.tokenizer))
+
+
 def test_the_size_arm_says_what_it_waits_for(text, tmp_path):
     with pytest.raises(ValueError, match=r"train penalty-0\.05-1 first"):
         barrier_sweep.work([Run("size", 0.05, 1)], TINY, tmp_path / "full" / "sweep", text)
