@@ -45,6 +45,7 @@ _OF_A_SEED = (
 )
 _FULL_AFTER, _FULL_SEEDS = 2, (1, 2)  # a full M costs more: two seeds, after the first two seeds
 _OTHER = "wikitext-103"
+_GPU = 1e14  # operations a second in bfloat16 that a large GPU sustains, for an estimate
 
 # The experiment, one small enough to show that all of it runs, one run of minutes for a lesson, and
 # the scale of the source.
@@ -105,6 +106,21 @@ def schedule(seeds: Sequence[int] = SEEDS) -> list[Run]:
     return runs
 
 
+def cost(setting: Setting, d_vocab: int) -> str:
+    """What one run takes: tokens, weights N and operations, 6 N + 12 layers x width x context for
+    each token (forward and backward; the penalty apart), and the hours that they are on a GPU.
+    """
+    d, layers, context = setting.d_model, setting.n_layers, setting.n_ctx
+    tokens = setting.steps * setting.batch_size * context
+    weights = 12 * layers * d**2 + 2 * d_vocab * d
+    # a row of W_E is looked up, not multiplied
+    operations = tokens * (6 * (weights - d_vocab * d) + 12 * layers * d * context)
+    return (
+        f"a run: {tokens:,} tokens, {weights:,} weights in products and embeddings, "
+        f"{operations:.1e} operations: {operations / _GPU / 3600:.2g} hours at {_GPU:.0e} a second"
+    )
+
+
 def folder(setting: str) -> Path:
     """Where the rows of a setting are, by its name: those of ``full`` are committed."""
     profile = {"tiny": profiles.SMOKE, "small": profiles.DEFAULT}.get(setting, setting)
@@ -124,7 +140,9 @@ def work(runs: Sequence[Run], setting: Setting, into: Path, text: EncodedText | 
             with lock.acquire(blocking=False):
                 if _row(into, setting, run, text) is None:
                     text = text or load_text(setting)
-                    other = _other(text) if other is None else other
+                    if other is None:
+                        other = _other(text)
+                        print(cost(setting, len(text.tokenizer)), flush=True)
                     _make(run, setting, into, text, other)
                     written += 1
         except Timeout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from compendium import paths
 from compendium.models import barrier_measures, barrier_run, barrier_sweep
@@ -160,6 +163,16 @@ def test_the_scale_of_the_paper_trains(text):
     assert result.diverged_at is None
     assert sum(p.numel() for p in result.model.blocks.parameters()) == 12 * 1_772_928
     assert result.evaluations[0]["validation"] < np.log(len(text.tokenizer))
+
+
+def test_the_cost_is_that_of_the_products(text):
+    setting, tokens = replace(TINY, steps=1, n_heads=1), 64
+    told = barrier_sweep.cost(setting, 300)
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        GPT(setting.gpt(300))(torch.zeros(4, 16, dtype=torch.long)).sum().backward()
+    counted = counter.get_total_flops()
+    assert float(re.search(r"([\d.e+]+) operations", told)[1]) == pytest.approx(counted, rel=0.06)
+    assert f"{tokens} tokens" in told
 
 
 def test_the_size_arm_says_what_it_waits_for(text, tmp_path):
