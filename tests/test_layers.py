@@ -23,7 +23,8 @@ TRUSTED = tuple(
     f"softgeom.{name}"
     for name in (
         *("arrays", "ceiling.bound", "certifying", "scaling"),
-        *("verdict_table", "features", "layer", "readout", "rounding", "threads", "writing"),
+        *("verdict_table", "features", "layer", "plugins", "readout", "rounding", "threads"),
+        "writing",
     )
 )
 

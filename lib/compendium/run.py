@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 from compendium import parameters, paths, profiles  # noqa: E402
-from softgeom.parallel import watch  # noqa: E402
+from softgeom.parallel import PLAIN_PROGRESS, watch  # noqa: E402
 
 _T = TypeVar("_T")
 _START_TIMEOUT = 120  # seconds until a kernel must answer: two cores may be busy
@@ -116,6 +116,7 @@ def prepare_environment() -> None:
     ipython.mkdir(parents=True, exist_ok=True)
     os.environ["IPYTHONDIR"] = str(ipython)
     os.environ.setdefault("PYTHONHASHSEED", "0")
+    os.environ[PLAIN_PROGRESS] = "1"  # lines in NAME.log, no widgets
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     # one thread: the last digits of a sum depend on how many there are
     threads = os.environ.get("OMP_NUM_THREADS") or "1"

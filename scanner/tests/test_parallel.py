@@ -37,6 +37,20 @@ def test_results_come_in_order_and_a_worker_keeps_the_shared_argument(backend, n
         assert run_blocks(operator.mul, JOBS, n_jobs, backend) == [a * b for a, b in JOBS]
 
 
+def test_a_client_of_ones_own_or_the_current_one_is_used(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(parallel, "_local_cluster", None)  # none is started
+    how = {"n_workers": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**how) as cluster, distributed.Client(cluster) as client:
+        for given in ({"address": client}, {"address": cluster}, {"backend": "dask"}):
+            assert run_blocks(operator.mul, JOBS, **given) == [a * b for a, b in JOBS]
+            with parallel.one_cluster(1, given.get("backend"), given.get("address")) as at:
+                assert at in (None, cluster.scheduler_address)
+        assert distributed.Client.current() is client
+    with pytest.raises(ValueError, match="no Dask scheduler answers at 3"):
+        run_blocks(operator.mul, JOBS, address=3)
+
+
 SCRIPT = """
 import signal, sys, time
 import numpy as np
@@ -151,3 +165,17 @@ def test_progress_is_shown_when_asked_for(capsys, monkeypatch, n_jobs, backend, 
     assert shown.isascii()
     assert bool(shown) == bool(said)
     assert all(words in shown for words in said)
+
+
+def test_a_notebook_shows_progress_as_a_widget_unless_it_is_run_to_be_logged(monkeypatch):
+    """Also where nothing but the environment says so: papermill's kernel is that of a notebook."""
+    nbformat, nbclient = map(pytest.importorskip, ("nbformat", "nbclient"))
+    pytest.importorskip("ipywidgets")
+    code = "from softgeom.parallel import track\nassert list(track(range(2), 'words')) == [0, 1]"
+    for plain, shown in (("", True), ("1", False)):
+        monkeypatch.setenv(parallel.PLAIN_PROGRESS, plain)
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+        nbclient.NotebookClient(notebook, kernel_name="python3").execute()
+        outputs = [out for out in notebook.cells[0].outputs if out.output_type == "display_data"]
+        kinds = {kind for out in outputs for kind in out.data}
+        assert ("application/vnd.jupyter.widget-view+json" in kinds) == shown

@@ -30,7 +30,7 @@ def ceilings(
     gap: float = GAP,
     n_jobs: int = 1,
     backend: Backend | None = None,
-    address: str | None = None,
+    address: Any = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: bool = False,

@@ -58,7 +58,7 @@ class WorkerOptions(TypedDict, total=False):
     seed: int
     n_jobs: int
     backend: Backend | None
-    address: str | None
+    address: Any
 
 
 class WorkOptions(WorkerOptions, total=False):

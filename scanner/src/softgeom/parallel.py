@@ -18,7 +18,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from numbers import Integral
 from typing import Any, Literal, TypeVar
 
@@ -27,6 +27,7 @@ from tqdm import tqdm
 from softgeom.errors import LostWorkerError
 
 Backend = Literal["loky", "dask", "threading"]
+PLAIN_PROGRESS = "SOFTGEOM_PLAIN_PROGRESS"  # in the environment: notebooks run to be logged
 CONNECT_SECONDS = 30  # until a Dask scheduler must have answered
 _LOOK_SECONDS = 1.0  # between two looks of a worker whether its parent is there
 _SECONDS_BETWEEN_LINES = 10.0  # a log with a line each ten seconds shows life and stays short
@@ -38,7 +39,7 @@ def run_blocks(
     jobs: Iterable[Sequence[Any]],
     n_jobs: int | None = None,
     backend: Backend | None = None,
-    address: str | None = None,
+    address: Any = None,
     description: str | None = None,
     shared: Any = None,
     unit: str | None = None,
@@ -57,9 +58,10 @@ def run_blocks(
         use. With 1 and no cluster nothing is started.
     backend : "loky", "dask" or "threading", optional
         Default: the environment variable ``BACKEND``, else "loky".
-    address : str, optional
-        Dask scheduler, such as ``tcp://host:8786``; default: the environment variable
-        ``SCHEDULER``, else a local cluster. An address means the backend "dask".
+    address : str or dask Client, optional
+        Dask scheduler, such as ``tcp://host:8786``, or a client of it; default: the environment
+        variable ``SCHEDULER``, else the process's current client, else a local cluster. An address
+        means the backend "dask".
     description : str, optional
         Show progress under this heading; silent without one.
     shared : optional
@@ -106,7 +108,7 @@ def _run_on(
     jobs: list[tuple[Any, ...]],
     first: tuple[Any, ...],
     n_jobs: int,
-    address: str | None,
+    address: Any,
 ) -> Iterator[Any]:
     """The results, in order, as they come."""
     import joblib
@@ -173,33 +175,42 @@ def watch(parent: int) -> None:
 
 
 @contextmanager
-def one_cluster(
-    n_jobs: int | None, backend: Backend | None, address: str | None
-) -> Iterator[str | None]:
+def one_cluster(n_jobs: int | None, backend: Backend | None, address: Any) -> Iterator[str | None]:
     """The scheduler's address for several calls of `run_blocks`: where they would each start a
-    local cluster, it is that of one which lasts as long as this context; else what was given.
+    local cluster, it is that of one which lasts as long as this context.
     """
-    if address or os.environ.get("SCHEDULER") or _chosen(backend, address) != "dask":
-        yield address
+    if _chosen(backend, address) != "dask" or _scheduler(address):
+        yield address and _scheduler(address)
         return
     with _local_cluster(_workers(n_jobs)) as cluster:
         yield cluster.scheduler_address
 
 
-def _chosen(backend: Backend | None, address: str | None) -> str:
+def _scheduler(address: Any) -> str | None:
+    """The address of the scheduler that is named, or that the current client has; None for none."""
+    if address is None:
+        address = os.environ.get("SCHEDULER")
+    if address is None and "distributed" in sys.modules:
+        with suppress(ValueError):  # no client is open
+            address = _distributed().Client.current()
+    scheduler = getattr(address, "scheduler", None)
+    return address if scheduler is None else str(scheduler.address)
+
+
+def _chosen(backend: Backend | None, address: Any) -> str:
     said = "dask" if address else os.environ.get("BACKEND")
     return backend or said or ("dask" if os.environ.get("SCHEDULER") else "loky")
 
 
 @contextmanager
-def _client(n_jobs: int, address: str | None) -> Iterator[Any]:
+def _client(n_jobs: int, address: Any) -> Iterator[Any]:
     """A client of the scheduler that is named, else of a cluster of this machine."""
     with ExitStack() as opened:
-        where = address or os.environ.get("SCHEDULER")
+        where = _scheduler(address)
         cluster = where or opened.enter_context(_local_cluster(n_jobs))
         try:
             client = _distributed().Client(cluster, timeout=CONNECT_SECONDS)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise ValueError(f"no Dask scheduler answers at {cluster} ({error}).") from error
         yield opened.enter_context(client)
 
@@ -246,12 +257,16 @@ def track(
     quiet: bool = False,
     unit: str = "it",
 ) -> tqdm:
-    """Iterate with progress on standard error: a bar in a terminal, one plain line at intervals in
-    a log or under papermill, none for short work. Without an iterable the caller moves the bar by
-    `update`; bytes (`"B"`) are shown with prefixes.
+    """Iterate with progress: a bar in a notebook and on a terminal's standard error, one plain line
+    at intervals in a log, none there for short work. Without an iterable the caller moves the bar
+    by `update`; bytes (`"B"`) are shown with prefixes.
     """
-    interactive = sys.stderr.isatty()
-    return tqdm(
+    bar, interactive = tqdm, sys.stderr.isatty()
+    if _in_notebook() and not os.environ.get(PLAIN_PROGRESS):
+        from tqdm.auto import tqdm as bar  # a widget, where the front end has widgets
+
+        interactive = True
+    return bar(
         iterable,
         desc=description,
         total=total,
@@ -265,3 +280,9 @@ def track(
         delay=0.0 if interactive else _SECONDS_BETWEEN_LINES,
         leave=not interactive,
     )
+
+
+def _in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this process."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")

@@ -103,12 +103,13 @@ class Scan:
         return self.findings[self._position[int(class_)]]
 
     def to_dict(self) -> dict[str, Any]:
-        """What is found as plain numbers and strings: JSON, but for infinities."""
+        """What is found as plain JSON: None where the table has NaN or an infinity."""
+        table = self.table.replace([np.nan, np.inf, -np.inf], None)
         return {
             "classes": self.layer.classes,
             "features": self.features.to_json(),
             "counts": self.counts,
-            "verdicts": self.table.to_dict("records"),
+            "verdicts": table.to_dict("records"),
             **({"head": self.head.to_json()} if self.head else {}),
         }
 

@@ -73,7 +73,7 @@ def scan(
     block: int = 1024,
     n_jobs: int = 1,
     backend: Backend | None = None,
-    address: str | None = None,
+    address: Any = None,
     device: str | None = None,
     checkpoint: str | Path | None = None,
     verdicts_only: bool = False,

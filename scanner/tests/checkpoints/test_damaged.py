@@ -81,6 +81,8 @@ def claiming_tokens():
 DOUBLED = b"".join(b"]q%c(h%ch%ce" % (n + 1, n, n) for n in range(40))
 REFUSED = {
     "npz, cut": ("a.npz", lambda: cut("npz", -20), r"a\.npz cannot be read \(BadZipFile"),
+    "npy, cut": ("a.npy", lambda: cut("npy", -20), r"a\.npy of shape .* cannot fill"),
+    "npy as npz": ("a.npz", KINDS["npy"][1], r"unnamed array: give it the ending \.npy"),
     "onnx, cut": ("a.onnx", lambda: cut("onnx", -20), r"a\.onnx cannot be read \(DecodeError"),
     "torch, cut": (
         "a.pt", lambda: cut("torch", 300), "is not a whole PyTorch file|holds more than tensors"),
@@ -165,6 +167,7 @@ class _Trap:
     ("name", "write", "said"),
     [
         ("a.npz", lambda p, x: np.savez(p, W=np.array([x], dtype=object)), "holds Python objects"),
+        ("a.npy", lambda p, x: np.save(p, np.array([[x]], dtype=object)), "holds Python objects"),
         (
             "a.pkl",
             lambda p, x: p.write_bytes(pickle.dumps({"W": np.ones((3, 2)), "x": x})),

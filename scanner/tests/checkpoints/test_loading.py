@@ -140,6 +140,21 @@ def test_an_empty_folder_and_an_index_that_leaves_its_folder_are_refused(tmp_pat
         load_softmax_layer(tmp_path)
 
 
+def test_a_matrix_in_a_file_of_its_own_is_read_and_an_array_beside_a_model_is_none(
+    tmp_path, layer_arrays
+):
+    W, b = layer_arrays
+    np.save(tmp_path / "W.npy", W)
+    head = load_head(tmp_path / "W.npy", bias=b)
+    np.testing.assert_array_equal(head.layer.W, W)
+    np.testing.assert_array_equal(head.layer.b, b)
+    np.savez(tmp_path / "head.npz", W=W[::-1])
+    np.testing.assert_array_equal(load_head(tmp_path).layer.W, W[::-1])
+    np.save(tmp_path / "vector.npy", W[0])
+    with pytest.raises(ValueError, match=r"vector\.npy.* it has no matrix"):
+        load_head(tmp_path / "vector.npy")
+
+
 @pytest.mark.parametrize("place", ["head.npz", "am/head.npz"])
 def test_the_only_model_in_a_folder_is_read_and_several_are_named(tmp_path, layer_arrays, place):
     W, b = layer_arrays
@@ -167,7 +182,7 @@ UNREAD = [
     ("m.model", archive("m/data.pkl"), r"PyTorch: give it the ending \.pt"),
     ("m.zip", archive("W.npy"), r"arrays: give it the ending \.npz"),
     ("n.zip", archive("model.onnx"), r"archive \(ZIP\): unpack"),
-    ("o.zip", b"PK and nothing else", r"no known format: \.npz, \.onnx, \.safetensors"),
+    ("o.zip", b"PK and nothing else", r"no known format: \.npz, \.npy, \.onnx"),
     ("m.h5", b"\x89HDF\r\n\x1a\n", "HDF5 file"),
     ("m.xz", lzma.compress(b"x"), r"compressed \(xz\): unpack"),
     ("model.bin", gzip.compress(b"x"), r"compressed \(gzip\)"),

@@ -294,6 +294,21 @@ def test_bfloat16_of_other_libraries_is_taken_as_float32():
     np.testing.assert_array_equal(sg.SoftmaxLayer(W).W, W.astype(np.float32))
 
 
+def test_a_checkpoint_of_lightning_is_read_at_the_layer_that_ends_its_network(tmp_path):
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 5))
+    words = {"model.embed.weight": torch.rand(9, 4), "model.rnn.weight_ih_l0": torch.rand(12, 4)}
+    words |= {"model.fc.weight": torch.rand(9, 4), "model.fc.bias": torch.rand(9)}
+    last = {f"model.{name}": value for name, value in net.state_dict().items()}
+    for state, name in ((last, "model.2"), (words, "model.fc")):
+        around = {"epoch": 1, "pytorch-lightning_version": "2.5.0", "callbacks": {}, "loops": {}}
+        moments = [{"state": {0: {"exp_avg": torch.ones(4, 4)}}, "param_groups": []}]
+        around |= {"optimizer_states": moments, "hyper_parameters": {"lr": 0.1}}
+        torch.save({**around, "state_dict": state}, tmp_path / "last.ckpt")
+        head = load_head(tmp_path / "last.ckpt")
+        assert head.names == {"weight": f"{name}.weight", "bias": f"{name}.bias"}
+        np.testing.assert_array_equal(head.layer.W, state[f"{name}.weight"])
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_quantised_tensors_are_codes():
     with pytest.raises(ValueError, match="codes, not weights"):

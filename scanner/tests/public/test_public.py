@@ -92,7 +92,7 @@ def test_a_scan_is_a_container_of_its_classes():
     assert found["d"].verdict == found[3].verdict == "unargmaxable"
     assert list(found[:2]) == [1]
     assert found[:2].verify()
-    written = json.loads(json.dumps(found.to_dict()))
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [row["verdict"] for row in written["verdicts"]] == ["unargmaxable", "argmaxable"]
     with pytest.raises(KeyError, match="class 0 is not among the 2"):
         found[0]

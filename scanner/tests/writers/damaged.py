@@ -37,6 +37,7 @@ def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
     made = {
         "npz": ("a.npz", lambda: _npz(np.savez)),
         "npz compressed": ("a.npz", lambda: _npz(np.savez_compressed)),
+        "npy": ("a.npy", _npy),
         "safetensors": ("a.safetensors", _safetensors),
         "onnx": ("a.onnx", lambda: _onnx("MatMul")),
         "onnx gemm": ("a.onnx", lambda: _onnx("Gemm")),
@@ -120,6 +121,12 @@ def answer(folder: Path, name: str, content: bytes, *, beside: bool = True) -> s
 def _npz(save: Callable[..., None]) -> bytes:
     buffer = io.BytesIO()
     save(buffer, W=W, b=B, tokens=np.array(_NAMES))
+    return buffer.getvalue()
+
+
+def _npy() -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, W)
     return buffer.getvalue()
 
 

@@ -171,7 +171,7 @@ def ceilings(
     seed: int = 0,
     n_jobs: int = 1,
     backend: Backend | None = None,
-    address: str | None = None,
+    address: Any = None,
     checkpoint: str | Path | None = None,
     progress: bool = False,
 ) -> Ceilings:

@@ -2,7 +2,8 @@
 a name, opened by the table of formats.
 
 A new format is one row of `FORMATS`: a suffix, and a callable from the path to a `TensorStore`, or
-to an `Opened` where the format says more than names and shapes.
+to an `Opened` where the format says more than names and shapes. An installed package adds one by an
+entry point (`plugins`): a function from the path to anything that `open_object` takes.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from softgeom.checkpoints.folder import find_token_file, holds_model, open_besid
 from softgeom.checkpoints.gguf_file import open_gguf
 from softgeom.checkpoints.hub import HubModel, cached_snapshot
 from softgeom.checkpoints.labels import read_labels, read_tokens
+from softgeom.checkpoints.live import open_object
 from softgeom.checkpoints.llama2c import looks_like_llama2c, open_llama2c
-from softgeom.checkpoints.npz import open_npz
+from softgeom.checkpoints.npz import open_npy, open_npz
 from softgeom.checkpoints.onnx_head import open_onnx
 from softgeom.checkpoints.opened import NamesOf, Opened
 from softgeom.checkpoints.paddle_file import SUFFIX as PADDLE
@@ -36,6 +38,7 @@ from softgeom.checkpoints.tflite_file import open_tflite
 from softgeom.checkpoints.traineddata import open_traineddata
 from softgeom.checkpoints.unread import what_it_is
 from softgeom.errors import is_refusal
+from softgeom.plugins import plugin
 from softgeom.source import Source, hub_reachable
 
 _LISTED = 5  # models of a folder that are named
@@ -63,8 +66,8 @@ def _open_bin(path: Path) -> Opened | TensorStore:
 
 
 FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
-    ".npz": open_npz, ".onnx": open_onnx, ".safetensors": open_safetensors, ".gguf": open_gguf,
-    ".tflite": open_tflite, ".pkl": open_plain_pickle, ".bin": _open_bin,
+    ".npz": open_npz, ".npy": open_npy, ".onnx": open_onnx, ".safetensors": open_safetensors,
+    ".gguf": open_gguf, ".tflite": open_tflite, ".pkl": open_plain_pickle, ".bin": _open_bin,
     ".traineddata": open_traineddata, PADDLE: open_paddle,
     ".ckpt": open_state_dict, ".pt": open_state_dict, ".pth": open_state_dict,
 }  # fmt: skip
@@ -106,7 +109,7 @@ def open_model(model: str, revision: str | None = None) -> Opened:
         return open_file(path)
     if model in RELEASED:
         return _open_released(model)
-    if not _HUB_ID.fullmatch(model) or path.suffix in FORMATS:
+    if not _HUB_ID.fullmatch(model) or _reader(path) is not None:
         raise ValueError(
             f"there is no file or folder {plain(model)!r}; a model on the hub is called "
             f"owner/name, released ones {', '.join(RELEASED)}."
@@ -121,7 +124,8 @@ def open_file(path: Path) -> Opened:
     """A local file, by its suffix."""
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty: fetch or write the file again.")
-    if path.suffix not in FORMATS:
+    reader = _reader(path)
+    if reader is None:
         if known := what_it_is(path):
             raise ValueError(f"{path} is {known}.")
         raise ValueError(
@@ -131,9 +135,19 @@ def open_file(path: Path) -> Opened:
     if beside is not None:
         opened = _described(*beside, path.parent)
     else:
-        content = FORMATS[path.suffix](path)
+        content = reader(path)
         opened = content if isinstance(content, Opened) else Opened(content)
     return replace(opened, source=_here(path, opened.store), beside=path)
+
+
+def _reader(path: Path) -> Callable[[Path], TensorStore | Opened] | None:
+    """What opens files of this ending: our own reader, or that of an installed package, under the
+    ending without its point.
+    """
+    if path.suffix in FORMATS:
+        return FORMATS[path.suffix]
+    read = plugin("readers", path.suffix[1:]) if path.suffix else None
+    return None if read is None else lambda path: open_object(read(path))
 
 
 def _here(path: Path, store: TensorStore) -> Source:
@@ -173,8 +187,9 @@ def _described(store: TensorStore, config: dict[str, Any], folder: Path) -> Open
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files in a folder that are read, by their endings."""
-    return sorted(path for path in folder.iterdir() if path.suffix in FORMATS and path.is_file())
+    """The files in a folder that are read, by their endings; any array may end in .npy."""
+    read = FORMATS.keys() - {".npy"}
+    return sorted(path for path in folder.iterdir() if path.suffix in read and path.is_file())
 
 
 def _paddle(folder: Path) -> list[Path]:

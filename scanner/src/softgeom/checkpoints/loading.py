@@ -108,10 +108,10 @@ def load_head(
     Parameters
     ----------
     model : path, str or object
-        A file (``.npz .onnx .safetensors .gguf .tflite .pdiparams .traineddata .pkl``, PyTorch's
-        ``.pt .pth .ckpt .bin``, ``.bin`` of llama2.c), a model folder, a released model such as
-        `ppocr-v6`, an id `owner/name` on the hub; or in memory a matrix (array, list, DataFrame,
-        sparse), (W, b), a SoftmaxLayer, a torch module or state dict, a linear model of
+        A file (``.npz .npy .onnx .safetensors .gguf .tflite .pdiparams .traineddata .pkl``,
+        PyTorch's ``.pt .pth .ckpt .bin``, ``.bin`` of llama2.c), a model folder, a released model
+        such as `ppocr-v6`, an id `owner/name` on the hub; or in memory a matrix (array, list,
+        DataFrame, sparse), (W, b), a SoftmaxLayer, a torch module or state dict, a linear model of
         scikit-learn.
     weight : str, optional
         The name of the tensor that is W, of a module also the path of its layer, where the model

@@ -1,4 +1,5 @@
-"""NumPy's `.npz`, read member by member: our own, Nematus' and Marian's names.
+"""NumPy's `.npy`, one matrix, and `.npz`, read member by member: our own, Nematus' and Marian's
+names.
 
 `W` or `weight` (C, d) with `b` or `bias` (C,) is the plain form. Nematus ties the output to the
 decoder's embedding `Wemb_dec` (C, d) with `ff_logit_b` (C,), or unties it as `ff_logit_W` (d, C);
@@ -13,6 +14,7 @@ import math
 import warnings
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -21,7 +23,7 @@ from softgeom.checkpoints.choosing import Choice
 from softgeom.checkpoints.labels import fit_labels
 from softgeom.checkpoints.matrices import require
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
-from softgeom.checkpoints.tensors import plain
+from softgeom.checkpoints.tensors import ArrayStore, plain
 
 # (weight, whether it is stored as (d, C), bias): the untied output first, since an embedding stands
 # beside it unused.
@@ -48,10 +50,7 @@ class NpzStore:
         self._path = path
         with path.open("rb") as file:
             if file.read(6) == b"\x93NUMPY":
-                raise ValueError(
-                    f"{path} holds one unnamed array: write the layer with numpy.savez(path, "
-                    "W=W, b=b)."
-                )
+                raise ValueError(f"{path} holds one unnamed array: give it the ending .npy.")
         with zipfile.ZipFile(path) as archive:
             self._shapes = {
                 info.filename.removesuffix(".npy"): _shape(archive, info, str(path))
@@ -71,21 +70,31 @@ class NpzStore:
 
 
 def _shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str) -> tuple[int, ...]:
-    """The shape of one member, whose numbers have to fill it before any is allocated."""
-    name = plain(info.filename)
-    with archive.open(info) as member, warnings.catch_warnings():
+    """The shape of one member."""
+    with archive.open(info) as member:
+        return _declared(member, info.file_size, f"{label}: {plain(info.filename)!r}")
+
+
+def _declared(file: IO[bytes], size: int, label: str) -> tuple[int, ...]:
+    """The shape that a header gives, whose numbers have to fill it before any is allocated."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of headers written by Python 2
-        version = npy.read_magic(member)
+        version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = read(member)
-        size = info.file_size - member.tell()
+        shape, _, dtype = read(file)
+    size -= file.tell()
     if dtype.hasobject:
-        raise ValueError(f"{label}: {name!r} holds Python objects, which are never loaded.")
+        raise ValueError(f"{label} holds Python objects, which are never loaded.")
     if math.prod(shape) * dtype.itemsize != size:
-        raise ValueError(
-            f"{label}: {name!r} of shape {shape} and type {dtype} cannot fill {size} bytes."
-        )
+        raise ValueError(f"{label} of shape {shape} and type {dtype} cannot fill {size} bytes.")
     return tuple(map(int, shape))
+
+
+def open_npy(path: Path) -> ArrayStore:
+    """The one matrix (classes, features) of a file, under the name W; errors as of `.npz`."""
+    with path.open("rb") as file:
+        _declared(file, path.stat().st_size, str(path))
+    return ArrayStore({"W": np.load(path, allow_pickle=False)}, str(path), {"format": "npy"})
 
 
 def open_npz(path: Path) -> Opened:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from softgeom.arrays import Array, Bools, Floats
+from softgeom.plugins import plugin
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +82,12 @@ class FeatureSet(ABC):
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> FeatureSet:
-        """What ``to_json`` gave; ValueError for unknown kinds and bad fields."""
+        """What ``to_json`` gave; ValueError for bad fields, and for a kind that neither this
+        process nor an installed package defines.
+        """
         kind = stored.get("set") if isinstance(stored, dict) else None
+        if isinstance(kind, str) and kind not in FeatureSet.kinds:
+            plugin("features", kind)  # its class registers itself
         if not isinstance(kind, str) or kind not in FeatureSet.kinds:
             raise ValueError(
                 f"{kind!r} is not a feature set; known are {', '.join(sorted(FeatureSet.kinds))}."
