@@ -6,6 +6,7 @@ A template (Jinja2) calls these functions::
 
     {{ value("12_first_scan/ppocr_unargmaxable", ",.0f") }}    an address of runs.recorded, a format
     {{ table("10_braid_counts/model_sizes", "a, b") }}         a notebook's or bench/NAME, its columns
+    {{ table("bench/targets", "target", "minutes > 9") }}      and rows of which pandas' query is true
     {{ count("bench/found_unaided", "unargmaxable == 0") }}    its rows of which pandas' query is true
     {{ figure("11_region_geometry/figure_3_slices") }}                  with its alternative text
     {{ verdicts("003") }}                                      by kind, of a paper or "all"
@@ -77,8 +78,10 @@ def _count(what: str, where: str) -> str:
     return str(len(_read(what, thousands=",").query(where)))
 
 
-def _table(what: str, columns: str = "") -> str:
+def _table(what: str, columns: str = "", where: str = "") -> str:
     frame = _read(what)
+    if where:
+        frame = frame.loc[_read(what, thousands=",").query(where).index]
     return markdown.table(
         frame[[column.strip() for column in columns.split(",")]] if columns else frame
     )

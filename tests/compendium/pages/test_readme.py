@@ -32,7 +32,8 @@ def recorded(compendium, write_notebook):
         ('value("10_demo/count", ",.0f")', "12,346"),
         ('value("bench/targets:all:minutes", ".0f")', "20"),
         ('table("10_demo/pairs", "a, b")', "| a | b |\n| ---: | --- |\n| 1 | x\\|y |"),
-        ('table("bench/targets", "target")', "| target |\n| --- |\n| all |"),
+        ('table("bench/targets", "target")', "| target |\n| --- |\n| all |\n| test |"),
+        ('table("bench/targets", "target", "minutes > 9")', "| target |\n| --- |\n| all |"),
         (
             'figure("10_demo/pairs")',
             "![An empty plane (none).](../figures/default/10_demo-pairs.png)",
@@ -41,7 +42,7 @@ def recorded(compendium, write_notebook):
     ],
 )
 def test_a_template_is_filled_from_the_committed_results(recorded, plant, call, content):
-    plant({"results/bench/targets.csv": "target,minutes\nall,19.7\n"})
+    plant({"results/bench/targets.csv": "target,minutes\nall,19.7\ntest,5\n"})
     assert readme.render(f"n = {{{{ {call} }}}}.\n", "../") == f"n = {content}.\n"
     assert "| Experiments | 0 | 0 | 0 |" in readme.render('{{ verdicts("all") }}')
 
