@@ -33,11 +33,11 @@ import softgeom as sg
 TABLE = Path(__file__).resolve().parents[3] / "results" / "bench" / "census.csv"
 PAGE = """# Which models are supported
 
-`softgeom` reads the layer that a model ends with from its folder. For each class of Transformers
-that builds small from its configuration, this layer was compared with the model's own
-([every class](../../results/bench/census.csv), made by
-`python scanner/tests/census/census.py`). The model in memory was compared too, and so was the
-normalisation that feeds the layer, where one is claimed.
+`softgeom` reads the layer that a model ends with from its folder. A census checks this for each
+class of Transformers that builds small from its configuration. It compares the layer with the
+model's own, from the folder and in memory. Where a normalisation feeds the layer, it is compared,
+too. [The table](../../results/bench/census.csv) has every class, and why some do not build. It is
+made by `python scanner/tests/census/census.py`.
 
 | kind | right | refused | wrong | does not build small |
 | --- | --- | --- | --- | --- |
@@ -45,11 +45,7 @@ normalisation that feeds the layer, where one is claimed.
 A refusal lists the matrices that `--weight NAME` can choose. Refused are:
 
 {refused}
-These do not build from a small configuration:
-
-| class | why |
-| --- | --- |
-{unbuilt}"""
+"""
 COLUMNS = ("class", "kind", "status", "in memory", "tensor", "bias", "norm", "seen by", "said")
 KINDS = {
     "causal LM": "CAUSAL_LM",
@@ -324,13 +320,8 @@ def page(rows: list[dict[str, str]]) -> str:
         f"| {kind} | {' | '.join(str(had.count((kind, state))) for state in states)} |\n"
         for kind in kinds
     )
-    refused = "".join(f"- {each['class']}\n" for each in rows if each["status"] == "refused")
-    unbuilt = "".join(
-        f"| {each['class']} | {each['said'].replace('|', '/')} |\n"
-        for each in rows
-        if each["status"] == "does not build"
-    )
-    return PAGE.format(table=table, refused=refused, unbuilt=unbuilt)
+    refused = (f"- {each['class']}" for each in rows if each["status"] == "refused")
+    return PAGE.format(table=table, refused="\n".join(refused))
 
 
 def main() -> int:
