@@ -9,7 +9,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import softgeom as sg
 from softgeom.checkpoints import load_head
+from softgeom.checkpoints.rewriting import write_onnx
 
 onnxruntime = pytest.importorskip("onnxruntime")
 CLASSES, POSITIONS, FEATURES = 6, 2, 3
@@ -100,7 +102,11 @@ def _softmax_written_out(g, axis=-1):
     return g.join("Div", e, last_first=False)
 
 
-PRIOR, UP = np.log(np.arange(1, CLASSES + 1, dtype=np.float32)), np.float32(3)
+def _soft_cap(g):
+    return g.add("Div", UP).add("Tanh").add("Mul", UP)
+
+
+SMALL, PRIOR, UP = np.float32(1e-7), np.log(np.arange(1, CLASSES + 1, dtype="f4")), np.float32(3)
 EACH = np.linspace(0.5, 2, CLASSES, dtype=np.float32)
 GROUPS = [1, POSITIONS, 2, CLASSES // 2]
 # what the graph does behind the product, whether it is accepted, or the word of the refusal
@@ -170,6 +176,32 @@ BEHIND = {
     "a ReLU before a softmax": (lambda g: g.add("Relu").add("Softmax"), None),
     "a clip of probabilities": (
         lambda g: g.add("Softmax").add("Clip", np.float32(1e-7), np.float32(1)).add("Log"), True),
+    "a clip of part of them": (
+        lambda g: g.add("Softmax").add("Slice", [1], [4], [-1]).add("Clip", SMALL), "Clip ties"),
+    "a clip of larger ones": (
+        lambda g: g.add("Softmax").add("Mul", np.float32([[9], [8]])).add("Clip", SMALL, UP),
+        "Clip ties"),
+    "a clip of what a prior leaves": (
+        lambda g: g.add("LogSoftmax").add("Sub", PRIOR).add("Exp").add("Clip", SMALL, UP),
+        "Clip ties"),
+    "a clip of capped logarithms": (
+        lambda g: _soft_cap(g).add("Softmax").add("Log").add("Clip", -UP, UP), "Clip ties"),
+    "a sigmoid of a softmax": (lambda g: g.add("Softmax").add("Sigmoid"), "behind another map"),
+    "a sigmoid of a soft cap": (lambda g: _soft_cap(g).add("Sigmoid"), "behind another map"),
+    "a sigmoid by its tanh": (
+        lambda g: g.add("Tanh").add("Add", np.float32(1)).add("Mul", np.float32(0.5)),
+        "Add adds to a tanh"),
+    "numbers of classes by a list": (
+        lambda g: g.add("ArgMax", axis=2).add("Gather", first=np.arange(CLASSES)[::-1].copy()),
+        "Gather makes other numbers"),
+    "numbers of classes from 1 on": (
+        lambda g: g.add("ArgMax", axis=2).add("Add", np.int64(1)), "Add makes other numbers"),
+    "numbers of classes as yes and no": (
+        lambda g: g.add("ArgMax", axis=2).add("Cast", to=9), "Cast makes other numbers"),
+    "numbers of classes as floats": (
+        lambda g: g.add("ArgMax", axis=2, keepdims=0).add("Cast", to=7), True),
+    "a class that there is not": (
+        lambda g: g.add("Gather", [0, 9], axis=2), "classes that are not among the 6"),
     "a clip of scores": (lambda g: g.add("Clip", -UP, UP), "Clip ties scores"),
     "a sigmoid": (lambda g: g.add("Sigmoid"), True),
     "a sigmoid written out": (
@@ -213,6 +245,105 @@ def test_the_readout_gives_the_graphs_own_probabilities(tmp_path, name):
     assert head.readout.rule == ("threshold" if name == "a sigmoid" else "argmax")
     found = head.readout.probabilities(head.layer.logits(x))
     np.testing.assert_allclose(run(path, x), found, rtol=1e-4)  # as exact as its sigmoid is
+
+
+def _greatest_of_constants(g):
+    z = g.last
+    return g.add("ReduceMax", axes=[-1]).add("Max", 3 * EACH).join("Add", z)
+
+
+def _sum_over_nothing(g):
+    z = g.last
+    return g.add("Neg").add("ReduceSum", noop_with_empty_axes=1).join("Add", z)
+
+
+@pytest.mark.parametrize("behind", [_greatest_of_constants, _sum_over_nothing])
+def test_what_differs_from_class_to_class_is_seen_where_no_shape_is_known(tmp_path, behind):
+    path = behind(Graph()).save(tmp_path / "m.onnx", opset=13)
+    model = onnx.load(str(path))
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, str(path))
+    with pytest.raises(ValueError, match="Add joins two"):
+        load_head(path)
+
+
+def test_a_declared_shape_that_is_wrong_is_not_believed(tmp_path):
+    graph = Graph()
+    z = graph.last
+    path = graph.add("Neg").add("Identity").join("Add", z).save(tmp_path / "m.onnx")
+    model = onnx.load(str(path))
+    wrong = helper.make_tensor_value_info(graph.nodes[-2].output[0], TensorProto.FLOAT, [1, 2, 1])
+    model.graph.value_info.append(wrong)
+    onnx.save(model, str(path))
+    with pytest.raises(ValueError, match="Add joins two"):
+        load_head(path)
+
+
+def test_a_function_of_the_file_is_not_the_operation_of_its_name(tmp_path):
+    """It adds a constant, and is called Softmax."""
+    path = Graph().add("Softmax").save(tmp_path / "m.onnx")
+    model = onnx.load(str(path))
+    model.graph.node[-1].domain = "mine"
+    constant = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(9 * EACH))
+    body, opset = helper.make_node("Add", ["x", "c"], ["y"]), [helper.make_opsetid("", 17)]
+    model.functions.append(
+        helper.make_function("mine", "Softmax", ["x"], ["y"], [constant, body], opset)
+    )
+    model.opset_import.append(helper.make_opsetid("mine", 1))
+    onnx.save(model, str(path))
+    assert run(path, np.ones((1, POSITIONS, FEATURES), np.float32)).max() > 9
+    with pytest.raises(ValueError, match="mine::Softmax is not followed"):
+        load_head(path)
+
+
+def test_scores_that_become_codes_are_told(tmp_path):
+    codes = np.float32(0.5), np.uint8(0)
+    graph = Graph().add("QuantizeLinear", *codes).add("DequantizeLinear", *codes)
+    notes = load_head(graph.save(tmp_path / "m.onnx")).notes
+    assert sum("rounds its scores to codes" in note for note in notes) == 1
+
+
+# what the graph does behind the product, whether the layer can be cut in it
+CUT = {
+    "a softmax": (lambda g: g.add("Softmax"), True),
+    "a reshape": (lambda g: g.add("Reshape", [1, 2, -1]), True),
+    "two of the classes": (
+        lambda g: g.add("TopK", np.array([2]), outputs=2, follow=1, axis=-1), True),
+    "all of the classes": (
+        lambda g: g.add("TopK", np.array([6]), outputs=2, follow=1, axis=-1), False),
+    "a reshape to their number": (lambda g: g.add("Reshape", [1, 2, 6]), False),
+    "a choice of all": (lambda g: g.add("Gather", np.arange(6), axis=2), False),
+    "another product": (lambda g: g.add("Identity").add("MatMul", np.ones((6, 2), "f4")), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_graph_that_counts_on_the_number_of_classes_is_not_rewritten(tmp_path, name):
+    behind, can = CUT[name]
+    graph = Graph()
+    z, out = graph.last, tmp_path / "new.onnx"
+    path = behind(graph).save(tmp_path / "m.onnx", ends=[graph.last, z])
+    weight = "c0" if name == "another product" else None
+    layer = sg.SoftmaxLayer(W[:4], B[:4])
+    if can:
+        write_onnx(path, out, layer, weight)
+        assert run(out, np.ones((1, POSITIONS, FEATURES), np.float32)).shape[-1] in (2, 4)
+        return
+    with pytest.raises(ValueError, match="counts on the number of classes"):
+        write_onnx(path, out, layer, weight)
+    assert not out.exists()
+
+
+def test_weights_in_a_file_beside_stay_beside(tmp_path):
+    path = Graph().save(tmp_path / "m.onnx")
+    held = {"location": "m.data", "size_threshold": 0, "convert_attribute": True}
+    onnx.save(onnx.load(str(path)), str(path), save_as_external_data=True, **held)
+    (tmp_path / "far").mkdir()
+    layer, x = sg.SoftmaxLayer(W[:4], B[:4]), np.ones((1, POSITIONS, FEATURES), np.float32)
+    with pytest.raises(ValueError, match="name a new file in its folder"):
+        write_onnx(path, tmp_path / "far" / "new.onnx", layer)
+    write_onnx(path, tmp_path / "new.onnx", layer)
+    assert run(tmp_path / "new.onnx", x).shape == (1, POSITIONS, 4)
 
 
 def test_a_scale_of_all_scores_leaves_the_weights_as_they_are(tmp_path):

@@ -126,6 +126,8 @@ def activation_of(
             constant, other = _constant_and_other(graph, node)
             if constant is not None and (number := graph.constant(constant)).size == 1:
                 factor, value = factor * float(number.reshape(())), other
+                if not factor or not math.isfinite(factor):
+                    return None
                 continue
             plain = factor == 1.0 and rows
             return _written_out_norm(graph, node, None) if plain else None

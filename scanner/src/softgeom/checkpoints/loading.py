@@ -82,8 +82,11 @@ class Head:
             if step.name == "LayerNorm":
                 norm = Ellipsoid.layer_norm(step.gain, step.shift, rounded=True)
             return norm.times(scale), f"{front}{times} {_CONFINES}"
-        low, high = max(scale * step.low, -bound), min(scale * step.high, bound)
-        bounded = high < bound and low > -bound
+        low, high = scale * step.low, scale * step.high
+        bounded = np.isfinite([low, high]).all()
+        # the assumption may lie beyond the bound that the step gives
+        low = low if low > -np.inf else min(-bound, high - bound)
+        high = high if high < np.inf else bound if bound > low else low + bound
         outer = "" if bounded else f"; {bound:g} is assumed where it gives no bound"
         return Box(high, low=low), f"{front}{times} gives {low:g} <= x <= {high:g}{outer}"
 

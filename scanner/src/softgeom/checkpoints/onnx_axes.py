@@ -144,7 +144,10 @@ def _gathered(s: Scores, step: Step) -> Scores:
         return replace(s, axis=s.axis + 1 - len(shape))
     if not step.graph.is_constant(where) or step.graph.constant(where).ndim != 1:
         raise step.refuse("takes classes out one by one")
-    return s.picked(step.graph.constant(where).astype(int))
+    places = step.graph.constant(where).astype(int)
+    if places.size and not -len(s.rows) <= places.min() <= places.max() < len(s.rows):
+        raise step.refuse(f"takes out classes that are not among the {len(s.rows)}")
+    return s.picked(places)
 
 
 def _split(s: Scores, step: Step) -> Scores:

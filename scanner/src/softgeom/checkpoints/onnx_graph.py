@@ -26,6 +26,8 @@ _KEEPS_RANK = set(
     "MatMul FusedMatMul MatMulInteger QLinearMatMul DynamicQuantizeMatMul MatMulIntegerToFloat "
     "LayerNormalization".split()
 )
+# whose operations are known by their names alone
+_DOMAINS = {"", "ai.onnx", "com.microsoft"}
 _LISTED = 20  # more candidates than this do not help anybody to choose one
 _PACKED_PER_BYTE = 8  # no type of the format packs more numbers into a byte
 
@@ -43,7 +45,8 @@ class OnnxGraph:
         texts = (entry for entry in model.metadata_props if isinstance(entry.value, str))
         self.metadata = {entry.key: entry.value for entry in texts}  # others are not UTF-8
         self.outputs = [output.name for output in model.graph.output]
-        self.nodes = list(model.graph.node)
+        own = {(function.domain, function.name) for function in model.functions}
+        self.nodes = [_qualified(node, own) for node in model.graph.node]
         self.producer = {name: node for node in self.nodes for name in node.output if name}
         self.consumers: dict[str, list[Any]] = {}
         for node in self.nodes:
@@ -127,7 +130,20 @@ class OnnxGraph:
         return None
 
     def _inferred(self) -> dict[str, tuple[int | None, ...]]:
-        """Shapes as ONNX infers them, of a copy that holds no weights."""
+        """Shapes as ONNX infers them; where it leaves a size open, as the file declares it."""
+        seen, told = (self._shapes_with(declared) for declared in (False, True))
+        for name, shape in seen.items():
+            other = told.get(name, ())
+            same = len(other) == len(shape)
+            told[name] = tuple(
+                size if size is not None or not same else other[n] for n, size in enumerate(shape)
+            )
+        return told
+
+    def _shapes_with(self, declared: bool) -> dict[str, tuple[int | None, ...]]:
+        """Shapes that ONNX infers with or without those that the file declares, of a copy that
+        holds no weights.
+        """
         import onnx
 
         light = onnx.ModelProto()
@@ -135,12 +151,14 @@ class OnnxGraph:
         graph = light.graph
         # some exporters declare () for everything, which contradicts what inference finds
         for told in (graph.value_info, graph.output):
-            kept = [v for v in told if v.type.tensor_type.shape.dim]
+            kept = [v for v in told if v.type.tensor_type.shape.dim and declared]
             del told[:]
             told.extend(kept)
         try:
             graph = onnx.shape_inference.infer_shapes(light, data_prop=True).graph
         except Exception:  # a damaged graph; what it declares is all there is then
+            if not declared:
+                return {}
             graph = self.model.graph
         known = (*graph.input, *graph.output, *graph.value_info)
         return {
@@ -225,6 +243,18 @@ def dequantise(
 
     distance = codes.astype(np.int32) - along(zero).astype(np.int32)
     return distance.astype(dtype) * along(scale).astype(dtype)
+
+
+def _qualified(node: Any, own: set[tuple[str, str]]) -> Any:
+    """The node; of an operation of another domain, or a function of the file, a copy whose name
+    says so: it may do anything, whatever it is called.
+    """
+    if node.domain in _DOMAINS and (node.domain, node.op_type) not in own:
+        return node
+    copy = type(node)()
+    copy.CopyFrom(node)
+    copy.op_type = f"{node.domain}::{node.op_type}"
+    return copy
 
 
 def attributes(node: Any) -> dict[str, Any]:

@@ -19,12 +19,17 @@ from softgeom.checkpoints.onnx_graph import OnnxGraph
 from softgeom.checkpoints.onnx_scores import Scores, Step, along
 from softgeom.checkpoints.onnx_shared import JOINS, is_dynamic_scale, is_positive, is_shared
 
+_NUMBERS = {1, 6, 7, 11, 12, 13}  # types that hold the number of every class, of a Cast
+_MOVES = set("Identity Cast Reshape Transpose Squeeze Unsqueeze Flatten".split())
 _SOFTMAX_OF_ONE_AXIS = 13  # the opset since which a softmax runs over one axis
 
 
 def applied(scores: Scores, step: Step) -> Scores:
     """The scores after one more operation. NotFollowedError names one that is not followed."""
-    if scores.axis is None:  # the class is chosen: what is done with its number changes nothing
+    if scores.axis is None:  # the class is chosen
+        moves = step.node.op_type in AXIS_RULES and step.at == 0
+        if scores.numbered and not (moves and step.option("to", 1) in _NUMBERS):
+            raise step.refuse("makes other numbers of the classes' own")
         return scores
     rule = RULES.get(step.node.op_type)
     if rule is None:
@@ -54,12 +59,14 @@ def _softmax(s: Scores, step: Step) -> Scores:
 
 
 def _chosen(s: Scores, step: Step) -> Scores:
-    default = -1 if step.node.op_type == "TopK" else 0
-    if step.from_end(step.option("axis", default)) != s.axis:
+    several = step.node.op_type == "TopK"
+    if step.from_end(step.option("axis", -1 if several else 0)) != s.axis:
         raise step.refuse("runs over another axis than that of the classes")
+    if several and max(step.constant(1) or [0]) > len(s.rows):
+        raise step.refuse(f"takes more than the {len(s.rows)} classes")
     least = step.node.op_type == "ArgMin" or not step.option("largest", 1)
-    sign = -s.sign if least else s.sign
-    return replace(s, axis=None, sign=sign, decided=sign, cut=None)
+    sign, numbered = -s.sign if least else s.sign, not several or step.out == 1
+    return replace(s, axis=None, sign=sign, decided=sign, cut=None, numbered=numbered)
 
 
 def _cut(s: Scores, step: Step) -> Scores:
@@ -69,11 +76,28 @@ def _cut(s: Scores, step: Step) -> Scores:
             raise step.refuse("has bounds that the graph computes")
         # a probability above .5 is the only one, and the largest is at least 1 / C
         harmless = bounds[0] < 1 / len(s.rows) and bounds[1] >= 0.5
-        if s.decided and s.form in ("exp", "capped") and harmless:
+        if harmless and _sums_to_one(step):
             return s
     kind = "ReLU" if step.node.op_type == "Relu" else step.node.op_type
     note = RELU_BEHIND.replace("a ReLU", f"a {kind}")
     return replace(_shaped(s, step), cut=step.node, notes=(*s.notes, note))
+
+
+def _sums_to_one(step: Step) -> bool:
+    """Whether a step reads what a softmax gave, moved at most, and of all classes."""
+    graph, name = step.graph, step.read
+    visited: set[str] = set()
+    while name not in visited:
+        visited.add(name)
+        node = graph.producer.get(name)
+        if node is None or node.op_type == "Softmax":
+            return node is not None
+        if node.op_type == "Div":
+            return _is_sum_of(replace(step, node=node, at=0), node.input[1])
+        if node.op_type not in _MOVES:
+            return False
+        name = node.input[0]
+    return False
 
 
 def _negated(s: Scores, step: Step) -> Scores:
@@ -98,14 +122,18 @@ def _tanh(s: Scores, step: Step) -> Scores:
 
 
 def _sigmoid(s: Scores, step: Step) -> Scores:
-    return replace(s, form="sigmoid") if s.form == "linear" else _shaped(s, step)
+    if s.form != "linear" or s.decided:
+        raise step.refuse("says labels behind another map of their scores")
+    return replace(s, form="sigmoid")
 
 
 def _coded(s: Scores, step: Step) -> Scores:
     shapes = map(step.graph.shape, step.others)
     if any(shape is None or any(size != 1 for size in shape) for shape in shapes):
         raise step.refuse("has another scale for each class")
-    return s
+    told = "the graph rounds its scores to codes, which ties near ones: verdicts are about scores"
+    note = f"{told} before that"
+    return s if note in s.notes else replace(s, notes=(*s.notes, note))
 
 
 def _added(s: Scores, step: Step) -> Scores:
@@ -121,6 +149,8 @@ def _added(s: Scores, step: Step) -> Scores:
             continue
         c = along(s, step, step.graph.constant(name))
         if c is None or (c.size == 1 and (s.form != "linear" or s.decided or s.stretched)):
+            if s.form == "tanh" and not s.decided:
+                raise step.refuse("adds to a tanh, as a sigmoid does: scores, or labels?")
             s = _shifted(s, step)
         elif s.form != "linear" or s.stretched:
             raise step.refuse("adds a number for each class behind another map")

@@ -53,6 +53,7 @@ class Scores:
     moved: bool = False
     stretched: bool = False
     decided: int = 0
+    numbered: bool = False
     cut: Any = None
     notes: tuple[str, ...] = ()
     biases: tuple[tuple[Any, int], ...] = ()

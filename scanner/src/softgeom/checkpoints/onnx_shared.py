@@ -87,12 +87,19 @@ def is_shared(step: Step, name: str, axis: int) -> bool:
         if node.op_type.startswith("Reduce"):
             inner = Step(step.graph, node)
             axes = axes_of(step.graph, node)
-            kept = inner.option("keepdims", 1)
-            return bool(kept) and (axes is None or axis in map(inner.from_end, axes))
+            if not axes:
+                return not inner.option("noop_with_empty_axes", 0)
+            return bool(inner.option("keepdims", 1)) and axis in map(inner.from_end, axes)
         if node.op_type not in {"Cast", "Identity"} | _ALONG:
             return False
-        name = node.input[0]
+        name, *others = node.input
+        if any(n and not _is_number(step.graph, n) for n in others):
+            return False
     return False
+
+
+def _is_number(graph: OnnxGraph, name: str) -> bool:
+    return graph.is_constant(name) and graph.constant(name).size == 1
 
 
 def is_positive(graph: OnnxGraph, name: str, left: int = _DEPTH) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from softgeom.checkpoints.labels import BLANK
 from softgeom.checkpoints.onnx_graph import OnnxGraph
-from softgeom.checkpoints.onnx_head import last_product
+from softgeom.checkpoints.onnx_head import last_product, read_onnx_head
 from softgeom.layer import SoftmaxLayer
 from softgeom.writing import whole
 
@@ -54,6 +54,14 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
     import onnx
 
     graph = OnnxGraph(source)
+    outside = any(
+        onnx.external_data_helper.uses_external_data(t) for t in graph.model.graph.initializer
+    )
+    if outside and source.resolve().parent != target.resolve().parent:
+        raise ValueError(
+            f"{source} keeps weights in files beside it: name a new file in its folder."
+        )
+    ran = _fits(graph.model)
     product, bias, places = last_product(graph, weight)
     if product.op_type not in {"MatMul", "Gemm"} or graph.is_constant(product.input[0]):
         raise ValueError(
@@ -88,6 +96,35 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
     _forget_widths(model.graph)
     with whole(target) as fresh:
         onnx.save(model, str(fresh))
+        _read_back(fresh, layer, weight, source, ran and not _fits(model))
+
+
+def _read_back(
+    fresh: Path, layer: SoftmaxLayer, weight: str | None, source: Path, broken: bool
+) -> None:
+    """ValueError unless the written graph has the layer (C', d), and is not ``broken`` by it."""
+    try:
+        again = read_onnx_head(fresh, None if weight is None else "softgeom_weight")
+        b = np.zeros(layer.classes) if again.b is None else again.b
+        broken |= not (np.array_equal(again.W, layer.W) and np.array_equal(b, layer.bias))
+    except ValueError:
+        broken = True
+    if broken:
+        raise ValueError(
+            f"{source}: what stands behind its last product counts on the number of classes; write "
+            ".safetensors instead."
+        )
+
+
+def _fits(model: Any) -> bool:
+    """Whether all shapes of a graph fit together, as far as ONNX infers them."""
+    import onnx
+
+    try:
+        onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except Exception:  # of the library's own kinds
+        return False
+    return True
 
 
 def _drop_unused(graph: Any) -> None:
