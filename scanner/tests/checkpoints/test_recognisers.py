@@ -76,6 +76,31 @@ def test_a_program_of_paddle_gives_the_layer(tmp_path, name, new):
         assert load_head(tmp_path, weight="last.w_0").layer.W.shape == (4, 9)
 
 
+# what a program does behind the layer, and how labels are read, or what is refused
+PADDLE_BEHIND = {
+    "a softmax": ([("softmax", [12], 13), ("scale", [13, 5], 14), ("fetch", [14], 15)], "argmax"),
+    "a softmax in place": ([("reshape_", [12], 12), ("softmax_", [12], 12)], "argmax"),
+    "a sigmoid": ([("shape64", [12], 13), ("sigmoid", [12], 14)], "threshold"),
+    "a second number for each class": ([("add", [12, 2], 13)], "1.add behind"),
+    "a factor": ([("multiply", [12, 2], 13), ("softmax", [13], 14)], "multiply behind"),
+    "other places": ([("softmax", [12], 13), ("gather", [13, 2], 14)], "gather behind"),
+    "a sigmoid of a softmax": ([("softmax", [12], 13), ("sigmoid", [13], 14)], "sigmoid behind"),
+    "a scale and a sigmoid": ([("scale", [12], 13), ("sigmoid", [13], 14)], "scale behind"),
+}
+
+
+@pytest.mark.parametrize("name", PADDLE_BEHIND)
+def test_what_a_program_of_paddle_does_behind_the_layer_is_followed_or_refused(tmp_path, name):
+    steps, said = PADDLE_BEHIND[name]
+    write_paddle(tmp_path, TENSORS, new=True, steps=[*STEPS, *steps])
+    if said in ("argmax", "threshold"):
+        assert load_head(tmp_path).readout.rule == said
+        return
+    with pytest.raises(ValueError, match=said.removeprefix("1.")):
+        load_head(tmp_path)
+    np.testing.assert_array_equal(load_head(tmp_path, weight="fc.w_0").layer.W, W.astype("f4"))
+
+
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), new=st.booleans())
 def test_damaged_programs_of_paddle_end_in_a_layer_or_a_sentence(tmp_path, data, new):

@@ -7,7 +7,21 @@ from softgeom.checkpoints import load_head
 from softgeom.checkpoints.activation import RELU_BEHIND
 
 pytest.importorskip("flatbuffers", reason="FlatBuffers comes with onnxruntime")
-from tflite_writer import CONV, CONV_OPTIONS, QUANTIZE, RELU, SOFTMAX, classifier, write
+from tflite_writer import (
+    CONV,
+    CONV_OPTIONS,
+    DENSE_OPTIONS,
+    FULLY_CONNECTED,
+    LOGISTIC,
+    NO_OPTIONS,
+    QUANTIZE,
+    RELU,
+    SOFTMAX,
+    TANH,
+    classifier,
+    write,
+)
+from tflite_writer import RESHAPE as MOVED
 
 RNG = np.random.default_rng(0)
 W, B = RNG.normal(size=(5, 3)).astype("<f4"), RNG.normal(size=5).astype("<f4")
@@ -53,6 +67,19 @@ def test_a_layer_inside_is_read_where_it_is_named(tmp_path):
     head = load_head(path, weight="head/W")
     np.testing.assert_array_equal(head.layer.b, B)
     assert "a fully connected layer inside of the graph" in head.notes
+
+
+def test_a_sigmoid_behind_another_map_is_refused(tmp_path):
+    for first, fused in ((SOFTMAX, 0), (LOGISTIC, 0), (MOVED, TANH)):
+        tensors = [("x", (1, 3)), ("W", W), ("b", B), ("z", (1, 5)), ("p", (1, 5)), ("q", (1, 5))]
+        rounds = [
+            (FULLY_CONNECTED, [0, 1, 2], [3], DENSE_OPTIONS, 0, fused),
+            (first, [3], [4], NO_OPTIONS, 0, 0),
+            (LOGISTIC, [4], [5], NO_OPTIONS, 0, 0),
+        ]
+        path = write(tmp_path / "m.tflite", tensors, rounds, [5])
+        with pytest.raises(ValueError, match=r"LOGISTIC behind another map|makes features"):
+            load_head(path)
 
 
 def circles(path):

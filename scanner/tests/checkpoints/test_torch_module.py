@@ -96,6 +96,16 @@ REFUSED = {
         Net(lambda net, x: F.linear(x, F.normalize(net.embedding.weight))), "ends with linear",
     ),
     "a negative scale": (Net(lambda net, x: net.out(x) * -1), "ends with mul"),
+    "a rounded scale": (
+        Net(lambda net, x: torch.div(net.out(x), 2, rounding_mode="floor")), "ends with div"),
+    "a sigmoid of a softmax": (
+        Net(lambda net, x: net.out(x).softmax(-1).sigmoid()), "ends with softmax"),
+    "a softmax of a sigmoid": (
+        Net(lambda net, x: net.out(x).sigmoid().softmax(-1)), "ends with sigmoid"),
+    "two sigmoids": (Net(lambda net, x: net.out(x).sigmoid().sigmoid()), "ends with sigmoid"),
+    "two softmaxes": (
+        Net(lambda net, x: net.out(x).softmax(-1).log_softmax(-1)), "ends with softmax"),
+    "twice a sigmoid": (Net(lambda net, x: net.out(x).sigmoid() * 2), "ends with sigmoid"),
     "a softmax over time": (Net(lambda net, x: net.out(x).softmax(0)), "softmax over axis 0"),
     "an adapter": (adapted(Net(lambda net, x: net.out(x))), "ends with add"),
     "a branch on numbers": (
@@ -210,3 +220,18 @@ def test_a_matrix_in_two_parts_gives_the_scores_of_the_model():
     with torch.no_grad():
         fed, scores = model.cls.predictions.transform(x), model.cls(x)
     np.testing.assert_allclose(layer.logits(fed.numpy()), scores, atol=1e-5)
+
+
+def test_what_stands_in_front_is_known_by_its_class_not_by_its_name():
+    class Tanh(nn.Module):
+        def forward(self, x):
+            return 1.7159 * torch.tanh(x)
+
+    class LayerNorm(nn.LayerNorm):
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    layer, negative = nn.Linear(FEATURES, CLASSES), nn.LayerNorm(FEATURES, eps=-0.2)
+    for step in (Tanh(), LayerNorm(FEATURES), negative):
+        assert sg.load(nn.Sequential(step, layer)).feature_set()[0] == sg.Box(100.0)
+    assert sg.load(nn.Sequential(nn.Tanh(), layer)).feature_set()[0] == sg.Box(1.0)

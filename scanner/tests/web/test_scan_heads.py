@@ -22,6 +22,8 @@ UNFOLLOWED = {
         "z = MatMul (x, W) y = Softmax <axis = 1> (z)", "a Softmax along axis 1"),
     "a softmax that once ran over all axes": (
         "z = Conv (x, K, b) y = Softmax (z)", "a Softmax along axis 1"),
+    "an operation of somebody's own": (
+        "z = MatMul (x, W) y = mine.Softmax (z)", "mine::Softmax is not followed"),
     "a factor": ("y = Gemm <alpha = -1.0> (x, W, b)", "Gemm has the option alpha"),
     "a number for each place": (
         "z = MatMul (x, W) y = Add (z, places)", "an Add of shape (4, 30)"),

@@ -266,10 +266,13 @@ def _before(model: Any, layer: Any) -> Activation | None:
 
 
 def _activation(module: Any) -> Activation | None:
-    kind = type(module).__name__
+    kind, family = type(module).__name__, type(module).__module__.partition(".")[0]
+    if family not in {"torch", "transformers"}:
+        return None  # a class of somebody's own may do anything under that name
     if kind in _ACTIVATIONS:
         return named_activation(_ACTIVATIONS[kind])
     own = kind in {"LayerNorm", "RMSNorm"} and _is_torch(module, "nn", kind)
+    own = own and not (module.eps is not None and module.eps < 0)
     if own and module.weight is not None and module.weight.ndim == 1:
         shift = getattr(module, "bias", None)
         shift = None if shift is None else as_array(shift, kind)

@@ -24,6 +24,7 @@ from softgeom.checkpoints.cursor import Cursor, CutShortError, reading
 from softgeom.checkpoints.folder import read_json
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
+from softgeom.readout import PLAIN, Readout
 
 SUFFIX = ".pdiparams"
 # VarType.Type of framework.proto
@@ -36,7 +37,10 @@ _RANGES = {
     "relu": "ReLU", "relu6": "ReLU6", "swish": "Swish", "silu": "Swish", "hardswish": "HardSwish",
     "gelu": "GELU", "sigmoid": "sigmoid", "tanh": "tanh", "softmax": "softmax",
 }  # fmt: skip
-_KEEPS_INTERVAL = set("squeeze unsqueeze transpose reshape flatten dropout slice assign".split())
+_MOVES = set("squeeze unsqueeze transpose reshape flatten dropout assign".split())
+_ENDS = {"cast", "fetch", "shadow_output"}
+_ANSWERS = {"softmax", "log_softmax", "sigmoid"}
+_KEEPS_INTERVAL = {*_MOVES, "slice"}
 
 
 class _Step(NamedTuple):
@@ -86,9 +90,33 @@ def _show(store: ArrayStore, steps: list[_Step], asked: Asked) -> Shown:
     choice = choose(store, {}, weight, bias, without_bias=asked.without_bias)
     told = choice.why[0] if asked.weight else f"{weight}, the last product with a parameter"
     why = (told, *choice.why[1:])
-    return Shown(
-        store, replace(choice, why=why, transposed=not last.turned), _step_before(steps, x)
-    )
+    readout = None if asked.weight else _behind(store.label, steps, last, names)
+    choice, before = replace(choice, why=why, transposed=not last.turned), _step_before(steps, x)
+    return Shown(store, choice, before, readout=readout)
+
+
+def _behind(label: str, steps: list[_Step], product: _Step, names: dict[int, str]) -> Readout:
+    """How the program reads the scores: behind a bias, at most one softmax or sigmoid. ValueError
+    for what may change the order of the classes.
+    """
+    value, biased, answer = product.makes[0], False, ""
+    for step in steps:
+        kind = step.kind.rstrip("_")
+        if value not in step.reads or kind.startswith("shape"):
+            continue
+        value = step.makes[0] if step.makes else value
+        if kind in _MOVES | _ENDS or (kind == "scale" and "softmax" in answer):
+            continue
+        if kind == "add" and not (biased or answer) and any(n in names for n in step.reads):
+            biased = True
+        elif kind in _ANSWERS and not answer:
+            answer = kind
+        else:
+            raise ValueError(
+                f"{label}: {plain(step.kind)} behind the last product is not followed; name the "
+                "matrix (--weight) to take the product as it stands."
+            )
+    return Readout("threshold", probability="sigmoid") if answer == "sigmoid" else PLAIN
 
 
 def _added(steps: list[_Step], product: _Step, names: dict[int, str]) -> str | None:

@@ -202,6 +202,11 @@ class TfliteStore:
         answers = [step for step in behind if self._code(step) in _ANSWERS]
         if not answers:
             return PLAIN
+        if self._code(answers[0]) == _LOGISTIC and (len(answers) > 1 or fused):
+            raise ValueError(
+                f"{self.label} ends with LOGISTIC behind another map of its scores, where a score "
+                "above 0 does not switch its label on: pass W and b as an .npz file."
+            )
         if len(answers) > 1 or fused == _RELU:
             told = "the graph puts another increasing map than a softmax behind the scores"
             return Readout(probability="none", caveats=(told,))

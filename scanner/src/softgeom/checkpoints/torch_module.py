@@ -20,7 +20,7 @@ from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.composed import Composed
 from softgeom.checkpoints.description import described
 from softgeom.checkpoints.tensors import TensorStore, describe
-from softgeom.readout import Readout
+from softgeom.readout import PLAIN, Readout
 
 # what stands behind a layer and changes no score, or every score alike; by name, since a traced
 # operation is a module, a function or a method
@@ -154,7 +154,8 @@ def _behind_output(
     """Walk from the output to the product, through what changes no score, or all alike."""
     front = f"{path}." if path else ""
     why = f"what {type(model).__name__} ends with"
-    node, readout = next(n for n in graph.nodes if n.op == "output").args[0], Readout()
+    node, readout = next(n for n in graph.nodes if n.op == "output").args[0], PLAIN
+    softmax = False  # behind what is met now
     while getattr(node, "op", None) in ("call_module", "call_function", "call_method"):
         part = modules[front + node.target] if node.op == "call_module" else None
         kind = type(part).__name__ if part is not None else _name(node.target)
@@ -167,16 +168,21 @@ def _behind_output(
                 weight, bias = (each and front + each.target for each in stored)
                 return ModuleHead(weight, bias, f"{weight}, {why}", readout)
             break
-        if kind in _SIGMOIDS:
+        if kind in _SIGMOIDS and readout == PLAIN and not softmax:
             readout = _THRESHOLD
         elif kind in ("mul", "truediv", "div") and readout == Readout(scale=readout.scale):
-            factor = node.args[1]
+            # with no option, as a rounding mode is one
+            factor = node.args[1] if len(node.args) == 2 and not node.kwargs else None
             if isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 0:
                 break
             scale = readout.scale * (factor if kind == "mul" else 1 / factor)
             readout = replace(readout, scale=scale)
-        elif kind not in _PASSED or (_is_softmax(node, part, kind) and readout.scale != 1):
+        elif kind not in _PASSED:
             break
+        elif _is_softmax(node, part, kind):
+            if softmax or readout != PLAIN:
+                break
+            softmax = True
         node = node.args[0] if node.args else None
     raise _refusal(model, store, f"ends with {_said(node)}, not with one product")
 

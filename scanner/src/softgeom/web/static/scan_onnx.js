@@ -57,6 +57,12 @@ function tensorOf(fields, name) {
   return { name, shape, dtype, floats: content?.length === numbers * width, read: async () => content };
 }
 
+/** The operation of a node; of another domain under its full name, for there it may do anything. */
+function kindOf(fields) {
+  const [kind, domain] = [texts(fields[4])[0], texts(fields[7])[0]];
+  return !domain || domain === "ai.onnx" ? kind : `${domain}::${kind}`;
+}
+
 /** How many axes an output has; 0 where the file does not say. */
 const axesOf = (fields) => [2, 1, 2].reduce((inner, key) => partsOf(inner[key]?.[0] ?? []), fields)[1]?.length ?? 0;
 
@@ -122,7 +128,7 @@ export async function openOnnx(file) {
     model = partsOf(new Uint8Array(await file.arrayBuffer()));
     const graph = partsOf(model[7][0]);
     outputs = (graph[12] ?? []).map(partsOf).map((fields) => ({ name: texts(fields[1])[0], axes: axesOf(fields) }));
-    nodes = (graph[1] ?? []).map(partsOf).map((fields) => ({ kind: texts(fields[4])[0], from: texts(fields[1]), to: texts(fields[2]), set: (fields[5] ?? []).map(partsOf) }));
+    nodes = (graph[1] ?? []).map(partsOf).map((fields) => ({ kind: kindOf(fields), from: texts(fields[1]), to: texts(fields[2]), set: (fields[5] ?? []).map(partsOf) }));
     for (const fields of (graph[5] ?? []).map(partsOf)) constants.set(texts(fields[8])[0], fields);
     for (const { kind, to, set } of nodes) if (kind === "Constant" && set[0]?.[5]) constants.set(to[0], partsOf(set[0][5][0]));
   } catch {
