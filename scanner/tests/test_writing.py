@@ -5,6 +5,8 @@ import os
 import resource
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +55,22 @@ def test_a_file_is_whole_or_as_it_was(tmp_path, full_disk):
     assert caught.value.filename == str(path)
     assert path.read_text() == "one"
     assert os.listdir(path.parent) == ["a.txt"]
+
+
+def test_two_threads_write_one_file_each_as_a_whole(tmp_path):
+    path, both = tmp_path / "a.txt", threading.Barrier(2, timeout=60)
+
+    def write(letter: str) -> None:
+        with writing.whole(path) as fresh, fresh.open("w", encoding="ascii") as file:
+            both.wait()
+            file.write(letter * 9)
+            file.flush()
+            both.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(write, "ab")) == [None, None]
+    assert path.read_text() in ("a" * 9, "b" * 9)
+    assert os.listdir(tmp_path) == ["a.txt"]
 
 
 @pytest.mark.parametrize("before", ["nothing", "file", "folder"])

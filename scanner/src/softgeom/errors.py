@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import dis
 import os
+import shlex
 import tempfile
 import traceback
 
@@ -33,6 +34,7 @@ DONE, REFUSED, WRONG, UNDECIDED, TOO_MANY, NO_FILE, NO_MEMORY, FAULT, STOPPED = 
 # characters of a sentence: a list of candidates fits, a hostile file's names do not flood a
 # terminal
 _LONGEST = 4_000
+_SPECIAL = "\\'"  # what bash takes for more than itself between $' and '
 _FOLDER = "SOFTGEOM_TRACEBACKS"
 _OURS = {"softgeom", "compendium"}
 _RAISE = dis.opmap["RAISE_VARARGS"]
@@ -81,6 +83,19 @@ def one_line(text: str) -> str:
     )
     shown = " ".join(shown.split())
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ..."
+
+
+def quoted(word: str) -> str:
+    """A word of a command to paste into a shell, on one line, control characters as bash writes
+    them.
+    """
+    if word.isprintable():
+        return shlex.quote(word)
+    codes = ("".join(f"\\x{byte:02x}" for byte in os.fsencode(c)) for c in word)
+    plain = zip(word, codes, strict=True)
+    return (
+        f"$'{''.join(c if c.isprintable() and c not in _SPECIAL else code for c, code in plain)}'"
+    )
 
 
 def _explained(error: Exception) -> tuple[str, int]:

@@ -108,9 +108,11 @@ def explanation(found: Scan, t: int) -> list[str]:
             )
         lines.extend(_way_out(found, t))
     elif isinstance(evidence, Twin):
+        rows = np.array_equal(layer.W[t], layer.W[evidence.twin])
+        same = "row and bias" if rows else "score everywhere in the set"
         lines.append(
             f"  class {evidence.twin} ({escape_token(layer.token(evidence.twin))!r}) has the "
-            "same row and bias: they always tie"
+            f"same {same}: they always tie"
         )
         if found.readout.probability == "softmax":
             lines[-1] += ", at one half of the probability at most"
@@ -135,12 +137,12 @@ def explanation(found: Scan, t: int) -> list[str]:
         f"  its row has norm {norms[t]:.4g}: {np.mean(norms < norms[t]):.0%} of all rows are "
         f"shorter; its bias is {float(layer.bias[t]):.4g}"
     )
-    x = W[t]
-    nearest = int(np.argmax(layer.logits(x * 10 / max(norms[t], 1e-30))))
-    if nearest != t:
+    scores = layer.logits(W[t] * (10 / max(norms[t], 1e-30)))
+    ahead = int(np.argmax(scores))
+    if norms[t] and scores[ahead] > scores[t]:
         lines.append(
-            "  where the features point along its own row, "
-            f"{escape_token(layer.token(nearest))!r} is said instead"
+            "  at the features of norm 10 along its own row, "
+            f"{escape_token(layer.token(ahead))!r} has a larger score"
         )
     behind = found.readout.sentence()
     return [*lines, f"  {behind}"] if behind else lines

@@ -27,6 +27,7 @@ from softgeom.certifying import container
 from softgeom.certifying.evidence_file import read_header
 from softgeom.certifying.folder import CARD, EVIDENCE, write_folder
 from softgeom.checkpoints import Head
+from softgeom.errors import quoted
 from softgeom.layer import SoftmaxLayer, fingerprint
 from softgeom.options import facts
 from softgeom.scan_result import Scan
@@ -96,11 +97,16 @@ def scan_into(
         sentences = [
             f"{size}, {found.features.describe()}{f': {why}' if why else ''}.",
             *_sentences([*head.notes, found.readout.sentence()]),
-            f"To check every proof without a solver: softgeom verify {folder} {model}",
+            f"To check every proof without a solver: {verify_command(folder, model)}",
         ]
         ceiling = found.ceiling if found.bounds_probabilities else None
         page = card(found.table, found.counts, model, sentences, ceiling=ceiling)
         return write_folder(folder, found, summary, page), summary, folder
+
+
+def verify_command(folder: str | Path, model: str) -> str:
+    """The command that checks a folder of results, to paste into a shell."""
+    return f"softgeom verify {quoted(os.fspath(folder))} {quoted(model)}"
 
 
 def _sentences(notes: list[str | None]) -> list[str]:

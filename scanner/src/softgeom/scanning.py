@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -32,6 +33,8 @@ from softgeom.results import folder_of_answers, scan_into, write_answers
 from softgeom.scan_result import Scan
 from softgeom.widening import up_to, widen
 from softgeom.writing import alone, write_text
+
+logger = logging.getLogger("softgeom")
 
 # of a label by itself these say nothing
 _MEANINGLESS = ("exact", "wider", "verdicts_only", "without", "checkpoint", "fail_on", "device")
@@ -144,8 +147,23 @@ def decided(
     found = found.with_exact_weights(exact) if exact else found
     if not any(isinstance(f.evidence, BlockingClasses) for f in found.findings):
         return found
-    found = widen(found, wider_sets(head), every=wider, **work)
-    return up_to(found, every=wider, **work)
+    with side_question("over which further sets the verdicts hold"):
+        found = widen(found, wider_sets(head), every=wider, **work)
+    with side_question("up to which bound the verdicts hold"):
+        found = up_to(found, every=wider, **work)
+    return found
+
+
+@contextmanager
+def side_question(what: str) -> Iterator[None]:
+    """A fault in what is asked besides, too little memory among them, leaves a finished scan as it
+    is.
+    """
+    try:
+        yield
+    except Exception as fault:
+        text = f"{type(fault).__name__}: {fault}"
+        logger.warning("%s could not be asked (%s); the scan itself is whole", what, text)
 
 
 def refuse_label_options(head: Head, given: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 
 LOCK = ".lock"  # in a folder that a command writes into
 
@@ -44,7 +45,8 @@ def whole(path: str | Path) -> Iterator[Path]:
     `path`, where the old content, if any, still stands.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # threads share a process number, and so do the first processes of two containers
+    temporary = path.with_name(f".{path.name}.{token_hex(8)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import softgeom as sg
+from softgeom import scanning, widening
 from softgeom.asking import find_blocking_set
 from softgeom.card import card
 from softgeom.certifying.verdict import Finding, Unknown, Witness
@@ -71,16 +72,20 @@ def test_fail_on_counts_what_is_not_expected(npz, tmp_path, capsys):
     assert main([*command, "unargmaxable", "--expected", str(tmp_path / "known.txt")]) == 0
 
 
-@pytest.mark.parametrize("buffered", ["", "1"], ids=["buffered", "unbuffered"])
-def test_a_reader_that_goes_away_stops_no_scan_and_hides_no_exit_code(npz, tmp_path, buffered):
+@pytest.mark.parametrize(
+    ("buffered", "streams"), [("", ""), ("1", ""), ("1", "2>&1")], ids=["buffered", "not", "both"]
+)
+def test_a_reader_that_goes_away_stops_no_scan_and_hides_no_exit_code(
+    npz, tmp_path, buffered, streams
+):
     command = (
         f"{sys.executable} -m softgeom scan {npz} --out {tmp_path / 'out'} --fail-on unargmaxable"
     )
-    command = f"{command} | true; exit ${{PIPESTATUS[0]}}"
+    command = f"{command} {streams} | true; exit ${{PIPESTATUS[0]}}"
     environment = os.environ | {"PYTHONUNBUFFERED": buffered}
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment)
     assert done.returncode == boundary.TOO_MANY
-    assert "are unargmaxable and not expected" in done.stderr
+    assert streams or "are unargmaxable and not expected" in done.stderr
     assert (tmp_path / "out" / "summary.json").is_file()
 
 
@@ -232,6 +237,51 @@ def test_an_input_behind_a_layer_norm_is_told_without_its_mean():
     won = Finding(0, Witness(point), "look", 0, 0.5, 0.1)
     said = explanation(Scan(sg.SoftmaxLayer(np.eye(3)), features, [won]), 0)
     assert f"at an input of norm {np.linalg.norm(point - point.mean()):.4g}" in "\n".join(said)
+
+
+@pytest.mark.parametrize("name", ["a b'c", "red \x1b[31m", "two\nlines", "é\\n", "\u202e$(x)"])
+def test_a_command_to_paste_is_one_line_and_means_the_folder(npz, tmp_path, told, name):
+    out = tmp_path / name
+    said = told("ask", npz, "--among", "t0", "t1", "--out", out)
+    assert not any(c in said for c in "\x1b\u202e")
+    command = said.rstrip("\n").rpartition(": softgeom verify ")[2]
+    assert command.isprintable()
+    pasted = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, text=True, check=True
+    )
+    assert pasted.stdout.split("\0")[:2] == [str(out), str(npz)]
+    told("scan", npz, "--out", out.with_name(f"{name} 2"), "--quiet")
+    page = (tmp_path / f"{name} 2" / "card.html").read_text(encoding="utf-8")
+    assert "\x1b" not in page
+
+
+def test_a_fault_in_what_is_asked_besides_loses_no_scan(npz, tmp_path, monkeypatch, caplog):
+    def fails(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(widening, "scan", fails)
+    monkeypatch.setattr(scanning, "up_to", fails)
+    assert main(["scan", str(npz), "--out", str(tmp_path / "out")]) == 0
+    assert caplog.text.count("the scan itself is whole") == 2
+    assert main(["verify", str(tmp_path / "out"), str(npz)]) == 0
+
+
+def test_classes_that_a_norm_makes_equal_are_not_said_to_have_equal_rows():
+    layer = SoftmaxLayer([[1.0, 5.0], [1.0, -5.0], [-1.0, 0.0]])
+    same, other = sg.explain(layer, 0, features=Ellipsoid([1.0, 0.0])), sg.explain(layer, 0)
+    assert "has the same score everywhere in the set: they always tie" in str(same)
+    assert other.finding.verdict == "argmaxable"
+    assert "the same row and bias" in str(sg.explain(SoftmaxLayer([[1.0], [1.0], [-1.0]]), 0))
+
+
+def test_a_class_that_ties_did_not_come_to_win():
+    lost = [[1, 0], [-1, 1], [-1, -1], [0, 0]], [0, 0, 0, -1]
+    tied = [[1, 0], [-1, 1], [-1, -1], [1, 0]], [0, 0, 0, 0]
+    scans = [sg.scan(SoftmaxLayer(*each, tokens=list("abcd"))) for each in (lost, tied)]
+    changes = sg.diff(*scans)
+    assert changes["lost, then tied or undecided"] == ["d"]
+    assert changes["lost, then can win"] == []
+    assert sg.diff(*scans[::-1])["tied or undecided, then lost"] == ["d"]
 
 
 def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, told):

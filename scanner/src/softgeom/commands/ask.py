@@ -15,6 +15,7 @@ from softgeom.certifying.verdict import Unknown, Witness
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.layer import SoftmaxLayer
 from softgeom.options import LayerOptions, loaded, read_lines, split
+from softgeom.results import verify_command
 from softgeom.verdict_table import at_least, escape_token
 
 _SHOWN = 20  # answers on the terminal; answers.csv has them all
@@ -67,7 +68,7 @@ def ask(
     each = "all but the undecided" if counts["undecided"] else "each verdict"
     print(f"{listed(counts)}; {each} proven and re-checked")
     if out:
-        print(f"written to {out}: softgeom verify {out} {model}")
+        print(f"written to {out}: {verify_command(out, model)}")
     return UNDECIDED if counts["undecided"] else DONE
 
 

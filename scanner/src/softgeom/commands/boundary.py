@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import os
 import sys
+import unicodedata
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 from softgeom.errors import (
@@ -29,6 +30,9 @@ __all__ = [
     "explain", "guarded", "one_line", "open_streams",
 ]  # fmt: skip
 
+# controls, invisible formats, surrogates, line and paragraph separators
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
 
 def open_streams() -> int | None:
     """Make the standard streams bear every character; the exit code if output is closed."""
@@ -45,8 +49,8 @@ def open_streams() -> int | None:
 
 
 class _Output:
-    """Standard output whose reader may go away, as ``head`` does: the work goes on without it, and
-    the exit code is that of the work.
+    """A standard stream whose reader may go away, as ``head`` does: the work goes on without it,
+    and the exit code is that of the work.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -69,10 +73,24 @@ class _Output:
             return 0
 
 
+class _Printed(_Output):
+    """Standard output, without control characters: names of files and notes in them may hold
+    some.
+    """
+
+    def write(self, text: str) -> int:
+        return super().write("".join(map(_shown, text)))
+
+
+def _shown(c: str) -> str:
+    hidden = c not in "\n\t" and unicodedata.category(c) in _HIDDEN
+    return c.encode("unicode_escape").decode("ascii") if hidden else c
+
+
 def guarded(work: Callable[[], int], name: str = "softgeom") -> int:
     """Run a command called `name`; the exit code."""
     try:
-        with redirect_stdout(_Output(sys.stdout)):
+        with redirect_stdout(_Printed(sys.stdout)), redirect_stderr(_Output(sys.stderr)):
             code = work()
             sys.stdout.flush()
         return code
@@ -80,5 +98,5 @@ def guarded(work: Callable[[], int], name: str = "softgeom") -> int:
         sentence, code = "stopped; the same command goes on where it was.", STOPPED
     except Exception as error:
         sentence, code = explain(error)
-    print(f"{name}: {one_line(sentence)}", file=sys.stderr)
+    print(f"{name}: {one_line(sentence)}", file=_Output(sys.stderr))
     return code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from json import dumps
 from pathlib import Path
 from typing import Any, Unpack
@@ -13,6 +12,7 @@ from softgeom.checkpoints.formats import damage_in_a_sentence, open_model
 from softgeom.checkpoints.tensors import plain
 from softgeom.commands.boundary import DONE
 from softgeom.commands.ceiling import refuse_options
+from softgeom.errors import quoted
 from softgeom.layer import FeatureSet
 from softgeom.options import LayerOptions, ScanOptions, WorkOptions, question, split
 from softgeom.prevention import Method, repair_model
@@ -47,10 +47,10 @@ def inspect(model: str, *, all: bool = False, json: bool = False) -> int:
     chosen = None if head is None else head.names.get("weight")
     others = [each for each in found if each.name != chosen]
     for each in others if all else others[:_LISTED]:
-        weight = f"--weight {shlex.quote(plain(each.name))}"
+        weight = f"--weight {quoted(plain(each.name))}"
         bias = f", bias {plain(each.bias)}" if each.bias else ""
         size = f"({each.classes}, {each.features})"
-        print(f"softgeom scan {shlex.quote(model)} {weight}  # {size}{bias}")
+        print(f"softgeom scan {quoted(model)} {weight}  # {size}{bias}")
     if len(others) > _LISTED and not all:
         print(f"{len(others) - _LISTED} more matrices: --all lists them")
     return DONE
@@ -77,7 +77,7 @@ def _print_head(model: str, head: Head) -> None:
     for note in (*head.notes, head.feature_set()[1], head.behind, unnamed):
         if note:
             print(f"  {note}")
-    print(f"softgeom scan {shlex.quote(model)} --features auto")
+    print(f"softgeom scan {quoted(model)} --features auto")
 
 
 def prune(

@@ -31,7 +31,7 @@ def verify(folder: Path, model: str, **options: Unpack[LayerOptions]) -> int:
     proofs = {EVIDENCE, ANSWERS, CEILINGS, LAYER, BLOCKS, LOCK}
     beside = folder.iterdir() if folder.is_dir() else ()
     if others := sorted(path.name for path in beside if path.name not in proofs):
-        print(f"not checked: {', '.join(others)}")
+        print(f"not checked: {', '.join(map(escape_token, others))}")
     undecided = any(
         not isinstance(found, Ceilings) and found.counts["undecided"] for found in checked
     )

@@ -41,7 +41,14 @@ from softgeom.options import (
 )
 from softgeom.results import EVIDENCE, folder_for, scan_into
 from softgeom.scan_result import Scan
-from softgeom.scanning import count_labels, decided, never_on, refuse_label_options, scan_labels
+from softgeom.scanning import (
+    count_labels,
+    decided,
+    never_on,
+    refuse_label_options,
+    scan_labels,
+    side_question,
+)
 from softgeom.surveying import surveyed, table_of
 from softgeom.verdict_table import escape_token, read_verdicts
 
@@ -123,7 +130,8 @@ def scan(
     elif not quiet:
         _print_scan(found, started, folder)
         if box == ("box", None, None) and layer.classes <= _SMALL and head.activation is not None:
-            _print_smaller(head, chosen, options.get("bound") or BOUND, work)
+            with side_question("how many can never win where the model's own features lie"):
+                _print_smaller(head, chosen, options.get("bound") or BOUND, work)
         for t in wanted:
             weights = found.evidence(t).weights  # type: ignore[union-attr]
             size = f"{text_size(weights):,} bytes of {EVIDENCE}"
