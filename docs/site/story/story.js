@@ -107,6 +107,8 @@ let here = null;
 
 /** Show the sign at an offset of a text. */
 function show(node, offset) {
+  const folded = node.parentElement.closest("details");
+  if (folded) folded.open = true;
   const low = /[\udc00-\udfff]/.test(node.data[offset] ?? "");
   const start = low ? offset - 1 : offset;
   const sign = String.fromCodePoint(node.data.codePointAt(start) ?? 0);
@@ -162,11 +164,16 @@ signs.addEventListener("keydown", (event) => {
   ring.scrollIntoView({ block: "nearest" });
 });
 document.getElementById("find").addEventListener("input", ({ target }) => {
-  const sign = target.value.trim();
-  const node = sign && texts.find((text) => text.data.includes(sign));
-  if (!node) return void told.replaceChildren(sign && `${sign} is not on its list.`);
-  show(node, node.data.indexOf(sign));
-  ring.scrollIntoView({ block: "center" });
+  const written = [...new Set(target.value.normalize("NFC").replace(/\s/g, ""))];
+  const places = new Map(written.map((sign) => [sign, texts.find((text) => text.data.includes(sign))]));
+  const lost = written.filter((sign) => places.get(sign)?.parentElement.tagName === "B");
+  const [sign] = [...lost, ...written];
+  if (places.get(sign) && (lost.length || written.length === 1)) show(places.get(sign), places.get(sign).data.indexOf(sign));
+  if (written.length === 1 && places.get(sign)) return void ring.scrollIntoView({ block: "center" });
+  const missing = written.filter((each) => !places.get(each));
+  const say = [`${lost.join(" ") || "No letter of it"} ${lost.length ? "can never be said" : "is lost"}.`];
+  if (missing.length) say.push(`Not on its list: ${missing.join(" ")}`);
+  told.replaceChildren(written.length ? say.join(" ") : "");
 });
 
 addEventListener("scroll", later, { passive: true });

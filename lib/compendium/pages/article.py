@@ -95,7 +95,7 @@ def _filled() -> dict[str, Any]:
     """What the template needs by name."""
     sign = next(row for row in _rows(f"{VOCABULARY}/signs") if LETTER in row["lost"])
     proof = next(row for row in _rows(f"{VOCABULARY}/blocking_classes") if row["token"] == LETTER)
-    cut, leaders = f"bench/pruned_lines:{READER}", "43_leader_explanations"
+    cut = f"bench/pruned_lines:{READER}"
     return {
         "value": value,
         "source": _source,
@@ -106,6 +106,7 @@ def _filled() -> dict[str, Any]:
         "blocking": int(proof["blocking_classes"]),
         "shares": [(s, int(n)) for s, n in re.findall(r"(\S+) (\d+)%", proof["heaviest"])],
         "ceilings": _stacked(),
+        "never": [sum(p < share for p in _ceilings().values()) for share in (0.5, 0.01)],
         "wall": _wall(),
         "near": [
             float(row["median_distance"])
@@ -115,11 +116,6 @@ def _filled() -> dict[str, Any]:
         ],
         "outputs": recorded(f"{cut}:outputs"),
         "kept": recorded(f"{cut}:kept"),
-        "heads": [recorded(f"002-shares-and-effects:{name}") for name in ("direct", "total")],
-        "leaders": [
-            recorded(f"{leaders}/{name}")
-            for name in ("deleting_leaders_keeps", "head_count_predicts")
-        ],
     }
 
 
@@ -142,11 +138,15 @@ def _source(notebook: str, *claimed: str) -> str:
 def _known() -> dict[str, Any]:
     """What the wall shows of a sign beside its place: [drawn, read], and the ceiling in %."""
     letters = _rows(f"{VOCABULARY}/letters")
-    bounds = {r["letter"]: float(r["unbounded"]) for r in _rows(f"{CEILINGS}/letters")}
     return {
         "read": {r["letter"]: [r["drawn"], r["reading"]] for r in letters if r["model"] == READER},
-        "ceiling": {letter: up(100 * bound) for letter, bound in bounds.items() if bound < 1},
+        "ceiling": {letter: up(100 * bound) for letter, bound in _ceilings().items() if bound < 1},
     }
+
+
+def _ceilings() -> dict[str, float]:
+    """Letters and the probability that each never exceeds, for any features."""
+    return {row["letter"]: float(row["unbounded"]) for row in _rows(f"{CEILINGS}/letters")}
 
 
 def _stacked() -> list[tuple[str, int, int]]:
@@ -154,8 +154,7 @@ def _stacked() -> list[tuple[str, int, int]]:
 
     A column is 26 units of the drawing wide; four powers of ten take 450 units.
     """
-    bounds = {row["letter"]: float(row["to_100"]) for row in _rows(f"{CEILINGS}/letters")}
-    height, placed = Counter[int](), []
+    bounds, height, placed = _ceilings(), Counter[int](), []
     for letter in sorted(bounds, key=lambda name: name != LETTER):
         column = round((log10(bounds[letter]) + 4) / 4 * 450 / 26)
         height[column] += 1
@@ -168,13 +167,16 @@ def _wall() -> str:
     for sign in signs():
         groups.setdefault(sign.script, []).append(sign)
     parts = []
-    for script in sorted(groups, key=lambda name: (name != "Latin", -len(groups[name]))):
+    order = sorted(groups, key=lambda name: (name != "Latin", -len(groups[name])))
+    for place, script in enumerate(order):
         some, name = groups[script], _SCRIPTS.get(script, script)
+        if place == 1:
+            parts.append("<details><summary>Unfold the other scripts</summary>")
         parts.append(
             f"<h3>{name} <span>{sum(s.lost for s in some):,} of {len(some):,} lost</span></h3>\n"
             f'<p data-script="{name}">{_runs(some)}</p>'
         )
-    return "\n".join(parts)
+    return "\n".join([*parts, "</details>" * (len(order) > 1)])
 
 
 def _runs(some: Sequence[Sign]) -> str:
