@@ -16,6 +16,7 @@ from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 from softgeom.problem import Points, Problem, Proofs, make_problem
 from softgeom.proving import dual_simplex, shared_basis
 from softgeom.proving.caratheodory import reduce_support
+from softgeom.proving.cheapest import CheapestWeights
 from softgeom.proving.dual_simplex import SharedProgramme, solve_batch
 from softgeom.proving.interior_point import walk_each
 from softgeom.proving.lp import (
@@ -433,3 +434,29 @@ def test_few_or_dependent_points_stay_and_those_without_weight_get_none():
     edge = np.array([[0.0, 0], [1, 0], [0, 1], [0.5, 0]])  # the last between the first two
     thinned = reduce_support(edge, np.array([0.0, 0, 0, 1]), np.array([0.3, 0.2, 0.3, 0.2]))
     np.testing.assert_allclose(thinned, [0.1, 0, 0.3, 0.6], atol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_cheapest_weights_cost_what_scipy_finds(seed):
+    """Twice, so that the second programme starts where the first ended; removed rivals have none."""
+    rng = np.random.default_rng(seed)
+    W, b = rng.normal(size=(300, 4)), rng.normal(size=300)
+    W[0], b[0], rivals, room = 0.1, -1.0, np.arange(1, 300), 0.5
+    programme = CheapestWeights(SoftmaxLayer(W, b), 0, rivals, room)
+    for _ in range(2):
+        cost = rng.uniform(size=299) * rng.integers(0, 2, 299)
+        removed = rng.choice(299, 30, replace=False)
+        weights = programme.solve(cost, removed)
+        assert not weights[removed].any()
+        assert np.count_nonzero(weights) <= 6
+        assert np.allclose([weights.sum(), *weights @ W[rivals]], [1.0, *W[0]], atol=1e-9)
+        assert weights @ b[rivals] - b[0] >= room - 1e-9
+        found = scipy.optimize.linprog(
+            cost,
+            A_ub=b[0] + room - b[None, rivals],
+            b_ub=[0.0],
+            A_eq=np.vstack([W[rivals].T, np.ones(299)]),
+            b_eq=[*W[0], 1.0],
+            bounds=[(0, 0 if i in removed else 1) for i in range(299)],
+        )
+        assert cost @ weights == pytest.approx(found.fun, abs=1e-9)

@@ -7,9 +7,9 @@ other than the blank score at least as high as t (docs/texts.md has the proof). 
 that of an expert (experts.py): can t be among the best `RIVALS` where the blank is no rival?
 
 Removing the blank and any two classes must leave weights that rule t out. Random parts find such
-weights for most classes at once: the rivals are dealt into parts, and what a scan of the layer
-without two of them proves holds whichever members of those two are removed. Finer parts follow for
-what is left (`ROUNDS`), then questions about one class at a time.
+weights for most classes at once: the rivals are dealt into `PARTS`, and what a scan of the layer
+without two of them proves holds whichever members of those two are removed. For what is left one
+set after the other is sought that as few as possible of the remaining pairs meet.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from softgeom.arrays import Floats, Ints
+from softgeom.arrays import Array, Floats, Ints
 from softgeom.asking.ask import BOX
 from softgeom.asking.candidates import about, above
 from softgeom.asking.experts import MOST_QUESTIONS, Chosen, OpenError, Router, Search
 from softgeom.certifying.checker import Checker
-from softgeom.certifying.kernel import hitting_set
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import (
     Answer,
@@ -39,10 +38,12 @@ from softgeom.certifying.verdict import (
 )
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.names import Names
+from softgeom.proving.cheapest import CheapestWeights
+from softgeom.proving.lp import SolverError
 from softgeom.scanner import scan
 
 RIVALS = 3  # other than the blank: both neighbours of t in a text, and one to take its place
-ROUNDS = (3, 5)  # parts that the rivals are dealt into
+PARTS = 3  # that the rivals are dealt into
 
 
 def ask_texts(
@@ -91,8 +92,8 @@ def ask_texts(
         raise ValueError(f"class {blank} is the blank, which is in no text: leave it out.")
     deal = _Deal(layer, blank, features, {t: [] for t in asked})
     rng = np.random.default_rng(seed)
-    for parts in ROUNDS if layer.classes > 2 + RIVALS else ():
-        deal.play(np.array_split(rng.permutation(deal.rivals), parts), seed=seed, n_jobs=n_jobs)
+    if layer.classes > 2 + RIVALS:
+        deal.play(np.array_split(rng.permutation(deal.rivals), PARTS), seed=seed, n_jobs=n_jobs)
     return Router(layer, features, [deal.decided(t, most) for t in asked], blank)
 
 
@@ -151,7 +152,7 @@ class _Deal:
             search = Search(self.layer, t, RIVALS, self.features, most, self.blank)
             search.blocking += known
             try:
-                free = _meet(search)
+                free = _meet(self, search)
             except OpenError:
                 open_ = Answer(Order([[t]]), Unknown(np.inf, "too many questions"), how, 0, np.inf)
                 return Chosen(t, RIVALS, [open_])
@@ -169,11 +170,14 @@ class _Deal:
     def _block(self, t: int, ids: Ints, evidence: BlockingClasses | Twin) -> None:
         if isinstance(evidence, Twin):
             evidence = BlockingClasses(np.array([evidence.twin]), np.ones(1))
-        rivals = ids[evidence.rivals]
-        pairs = Comparisons(np.full(len(rivals), t), rivals, evidence.weights)
+        self.blocking[t].append(self.blocked(t, ids[evidence.rivals], evidence.weights))
+
+    def blocked(self, t: int, rivals: Ints, weights: Array) -> Answer:
+        """The blocking set of some weights; EvidenceError if they do not prove it."""
+        rivals, weights = rivals[weights > 0], weights[weights > 0]
+        pairs = Comparisons(np.full(len(rivals), t), rivals, weights)
         order = Order([[t], sorted(rivals.tolist())])
-        answer = Answer(order, pairs, "", 0, 0.0)
-        self.blocking[t].append(about(self.checker, answer, order))
+        return about(self.checker, Answer(order, pairs, "", 0, 0.0), order)
 
     def _free(self, t: int, evidence: Witness) -> None:
         """A point at which fewer than `RIVALS` are level or ahead frees the class."""
@@ -188,53 +192,68 @@ class _Deal:
                 self.freed[t] = Answer(order, evidence, "point", 0, margin)
 
 
-def _meet(search: Search) -> Answer | None:
-    """A point at which the two that matter most may be ahead; None when no two meet all sets."""
-    lightest = 1.0  # share of the other members that may be ahead, too
+def _meet(deal: _Deal, search: Search) -> Answer | None:
+    """A point at which only the members of a pair are ahead; None when no pair meets all sets.
+
+    The pair that weighs most is left out of the next set. Other classes cost as much there as the
+    number of pairs that they are in, so that few pairs meet the cheapest set.
+    """
+    if not search.blocking and (answer := search.ask(set())) is not None:
+        return answer
+    others = np.array(search.rivals)
+    room = -0.5 * max(answer.margin for answer in search.blocking)
+    programme = CheapestWeights(deal.layer, search.e, others, room)
     while search.left > 0:
-        found = _heaviest_pair(search.blocking)
-        if found is None:
+        pairs = _Pairs(search.blocking)
+        if not pairs.left:
             return None
-        pair, members = found
-        # what blocks t without most of the members meets few of the other sets
-        known, spared = len(search.blocking), members[: int(lightest * len(members))]
-        answer = search.ask(pair | set(spared)) if spared else None
-        lightest = min(1.0, 1.5 * lightest) if len(search.blocking) > known else lightest / 2
-        if answer is None and len(search.blocking) == known:
-            answer = search.ask(pair)
-        if answer is not None:
-            return answer
+        pair, cost = pairs.heaviest(), np.zeros(len(others))
+        cost[np.searchsorted(others, pairs.members)] = pairs.counts / pairs.counts.max()
+        try:
+            weights = programme.solve(cost, np.searchsorted(others, sorted(pair)))
+            search.blocking.append(deal.blocked(search.e, others, weights))
+            search.left -= 1
+        except (SolverError, EvidenceError):
+            if (answer := search.ask(pair)) is not None:
+                return answer
     raise OpenError
 
 
-def _heaviest_pair(blocking: Sequence[Answer]) -> tuple[set[int], list[int]] | None:
-    """Of the pairs that meet all blocking sets the one with most weight in them, and all members,
-    the lightest first; None where no pair meets all.
-    """
-    pairs = [answer.evidence for answer in blocking]
-    each = [(e.below, e.weights.astype(float)) for e in pairs if isinstance(e, Comparisons)]
-    if not each:
-        return set(), []
-    members, place = np.unique(np.concatenate([below for below, _ in each]), return_inverse=True)
-    shares = np.zeros((len(each), len(members)))
-    row = np.repeat(np.arange(len(each)), [len(below) for below, _ in each])
-    shares[row, place] = np.concatenate([weights / weights.sum() for _, weights in each])
-    meets, total = shares > 0, shares.sum(axis=0)
-    best, pair = -1.0, None
-    for a in np.flatnonzero(meets[meets.sum(axis=1).argmin()]).tolist():
-        others = np.flatnonzero(meets[~meets[:, a]].all(axis=0))
-        if len(others) and total[a] + total[others].max() > best:
-            b = others[total[others].argmax()]
-            best, pair = total[a] + total[b], {int(members[a]), int(members[b])}
-    if pair is None:
-        return None
-    return pair, members[np.argsort(total)].tolist()
+class _Pairs:
+    """The pairs of classes that meet all blocking sets."""
+
+    def __init__(self, blocking: Sequence[Answer]) -> None:
+        evidence = [answer.evidence for answer in blocking]
+        each = [(e.below, e.weights.astype(float)) for e in evidence if isinstance(e, Comparisons)]
+        self.members: Ints = np.unique(np.concatenate([below for below, _ in each]))
+        shares = np.zeros((len(each), len(self.members)))
+        for share, (below, weights) in zip(shares, each, strict=True):
+            share[np.searchsorted(self.members, below)] = weights / weights.sum()
+        self._total = shares.sum(axis=0)
+        # each pair has a member in the smallest set
+        self._first = np.flatnonzero(shares[(shares > 0).sum(axis=1).argmin()])
+        misses = (shares == 0).astype(np.float32)
+        self._meet = misses[:, self._first].T @ misses == 0
+
+    @property
+    def left(self) -> bool:
+        """Whether there are any."""
+        return bool(self._meet.any())
+
+    @property
+    def counts(self) -> Ints:
+        """In how many pairs each of ``members`` is, one of the smallest set up to twice."""
+        counts = self._meet.sum(axis=0)
+        counts[self._first] += self._meet.sum(axis=1)
+        return counts
+
+    def heaviest(self) -> set[int]:
+        """The pair with most weight in all sets together."""
+        weight = np.where(self._meet, self._total[self._first, None] + self._total, -1.0)
+        one, other = np.unravel_index(weight.argmax(), weight.shape)
+        return {int(self.members[self._first[one]]), int(self.members[other])}
 
 
 def _exclude(blocking: Sequence[Answer]) -> bool:
-    """Whether no `RIVALS` - 1 classes meet all blocking sets."""
-    try:
-        sets = [set(answer.order.blocks[1]) for answer in blocking]
-        return bool(sets) and hitting_set(sets, RIVALS - 1) is None
-    except EvidenceError:  # too many ways to try
-        return False
+    """Whether no pair of classes meets all blocking sets."""
+    return bool(blocking) and not _Pairs(blocking).left

@@ -31,7 +31,7 @@ class SolverError(RuntimeError):
     """HiGHS ended without an optimum."""
 
 
-class _Programme:
+class Programme:
     """Maximise the last of D + 1 columns, which are divided by ``scale``, under rows."""
 
     def __init__(self, low: Floats, high: Floats, method: str, limit: float) -> None:
@@ -95,7 +95,7 @@ class MarginProgramme:
     def __init__(
         self, low: Floats, high: Floats, *, method: str = "simplex", time_limit: float = np.inf
     ) -> None:
-        self._programme = _Programme(low, high, method, time_limit)
+        self._programme = Programme(low, high, method, time_limit)
         self.rivals = np.zeros(0, np.intp)
 
     def add(self, rivals: Ints, rows: Floats, bias: Floats) -> None:
@@ -145,7 +145,7 @@ def chebyshev_radius(
     rivals = np.delete(np.arange(len(W)), t)
     D = W[t].astype(np.float64) - W[rivals].astype(np.float64)
     c = np.zeros(len(rivals)) if b is None else b[rivals].astype(np.float64) - np.float64(b[t])
-    programme = _Programme(low, high, method, time_limit)
+    programme = Programme(low, high, method, time_limit)
     programme.add(np.column_stack([D, -np.linalg.norm(D, axis=1)]), c)
     columns, _ = programme.solve()
     return float(columns[-1]), columns[:-1]
