@@ -207,8 +207,9 @@ def _meet(deal: _Deal, search: Search) -> Answer | None:
         pairs = _Pairs(search.blocking)
         if not pairs.left:
             return None
-        pair, cost = pairs.heaviest(), np.zeros(len(others))
-        cost[np.searchsorted(others, pairs.members)] = pairs.counts / pairs.counts.max()
+        pair, costs = pairs.heaviest()
+        cost = np.zeros(len(others))
+        cost[np.searchsorted(others, pairs.members)] = costs
         try:
             weights = programme.solve(cost, np.searchsorted(others, sorted(pair)))
             search.blocking.append(deal.blocked(search.e, others, weights))
@@ -216,6 +217,9 @@ def _meet(deal: _Deal, search: Search) -> Answer | None:
         except (SolverError, EvidenceError):
             if (answer := search.ask(pair)) is not None:
                 return answer
+            if (less := -0.5 * search.blocking[-1].margin) < room:
+                room = less
+                programme = CheapestWeights(deal.layer, search.e, others, room)
     raise OpenError
 
 
@@ -240,18 +244,17 @@ class _Pairs:
         """Whether there are any."""
         return bool(self._meet.any())
 
-    @property
-    def counts(self) -> Ints:
-        """In how many pairs each of ``members`` is, one of the smallest set up to twice."""
-        counts = self._meet.sum(axis=0)
-        counts[self._first] += self._meet.sum(axis=1)
-        return counts
-
-    def heaviest(self) -> set[int]:
-        """The pair with most weight in all sets together."""
+    def heaviest(self) -> tuple[set[int], Floats]:
+        """The pair with most weight in all sets together; what each of ``members`` costs in a set
+        without that pair: 1 where it is in a pair with one of the two, and its share of all pairs.
+        """
         weight = np.where(self._meet, self._total[self._first, None] + self._total, -1.0)
         one, other = np.unravel_index(weight.argmax(), weight.shape)
-        return {int(self.members[self._first[one]]), int(self.members[other])}
+        costs = self._meet.sum(axis=0, dtype=float)
+        costs[self._first] += self._meet.sum(axis=1)
+        costs = self._meet[one] + costs / costs.sum()
+        costs[self._first] += self._meet[:, other]
+        return {int(self.members[self._first[one]]), int(self.members[other])}, costs
 
 
 def _exclude(blocking: Sequence[Answer]) -> bool:
