@@ -438,7 +438,7 @@ def test_few_or_dependent_points_stay_and_those_without_weight_get_none():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cheapest_weights_cost_what_scipy_finds(seed):
-    """Twice, so that the second programme starts where the first ended; removed rivals have none."""
+    """Twice, as the second programme starts where the first ended; removed rivals have none."""
     rng = np.random.default_rng(seed)
     W, b = rng.normal(size=(300, 4)), rng.normal(size=300)
     W[0], b[0], rivals, room = 0.1, -1.0, np.arange(1, 300), 0.5
