@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+import softgeom
 from compendium.pages import site
 
 pytestmark = pytest.mark.browser
@@ -52,7 +53,7 @@ def test_a_notebook_shows_its_results_and_the_search_finds_it(front, open_tab):
     for part in (f"{NOTEBOOK}-mass.png", "003-proposition-1", "masses.csv", "<summary>Code<"):
         assert part in page
     names = (front.parent / site.SETTINGS / "api.html").read_text(encoding="utf-8")
-    assert 'id="softgeom.scan"' in names
+    assert not {name for name in softgeom.__all__ if f'id="softgeom.{name}"' not in names}
     tab = open_tab(f"{(front.parent / 'search.html').as_uri()}?q=unargmaxable")
     tab.locator("#search-results li a").first.wait_for()
     assert tab.locator("#search-results li").count() > 1

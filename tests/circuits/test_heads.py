@@ -7,6 +7,8 @@ import torch
 
 from papers.circuits import (
     FactoredMatrix,
+    attend,
+    decisions,
     dissect,
     offset_profile,
     qk_circuit,
@@ -24,6 +26,20 @@ def test_scores_come_from_the_offset_circuits_alone(anatomy, tokens):
     layer = run(anatomy, tokens).layers[-1]
     found = scores_by_offset(anatomy.blocks[-1], layer.attn_in, anatomy.rotary_base)
     assert relative_error(found, layer.scores) < 1e-10
+
+
+def test_an_anatomy_on_another_device_is_used_there(anatomy, tokens):
+    """PyTorch's device `meta` computes shapes and refuses to mix with the CPU, as CUDA does."""
+    block, x = anatomy.to("meta").blocks[-1], run(anatomy, tokens).layers[-1].attn_in.to("meta")
+    parts = attend(block, x, anatomy.rotary_base)
+    scores = scores_by_offset(block, x, anatomy.rotary_base)
+    norm, W_U = block.ln1.matrix(x), anatomy.to("meta").W_U
+    lens = anatomy.to("meta").unembed(x)
+    found = [scores, writes_by_ov(block, x, parts["pattern"]), norm, lens]
+    found += [*weights_as_printed(block, x), decisions(x, W_U).margin]
+    assert {each.device.type for each in found} == {"meta"}
+    assert scores.shape == parts["scores"].shape
+    assert anatomy.to("cpu").sizes == anatomy.sizes
 
 
 def test_writes_come_from_the_ov_circuits_and_sum_to_the_attention(anatomy, tokens):

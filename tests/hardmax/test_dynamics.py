@@ -168,6 +168,10 @@ def test_limits_count_no_follower_twice_and_report_when_cut_short():
         ({"alpha": -1.0}, "alpha must be positive"),
         ({"Z": np.array([[1.0, np.nan], [0.0, 1.0]])}, "NaN"),
         ({"Z": np.zeros((0, 2))}, "at least one token"),
+        (
+            {"Z": torch.eye(2).double(), "A": torch.eye(2)},
+            "is torch.float64 and A is torch.float32",
+        ),
         ({"counts": np.zeros(2)}, "no positive count"),
         ({"counts": np.array([1.0, -1.0])}, "negative"),
         ({"counts": np.ones(3)}, "shape"),

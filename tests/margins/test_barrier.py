@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from papers import margins
 from papers.margins import (
     attention_jacobian_blocks,
     log_barrier,
@@ -50,6 +51,29 @@ def test_it_is_the_determinant_of_the_closed_form(seed, T, d, r, values):
         near = np.abs(np.linalg.det(blocks)) < 1e-4  # both lose digits there
         np.testing.assert_allclose(out.beta[n].numpy()[~near], -logdet[~near], atol=1e-9)
         assert (out.sign[n].numpy() == sign)[~near].all()
+
+
+def test_arrays_and_lists_give_arrays_and_a_tensor_among_them_a_tensor():
+    X, W_Q, W_K, W_V = draw(0, (2, 5, 4), (3, 2, 4), (3, 2, 4), (3, 4, 4))
+    wanted = log_barrier(X, W_Q, W_K, W_V=W_V, positions=torch.tensor([4, 1]))
+    for kept in (np.array([4, 1]), [4, 1]):
+        arrays = [W.numpy() for W in (X, W_Q, W_K)]
+        found = signed_log_barrier(*arrays, W_V=W_V.tolist(), positions=kept)
+        assert isinstance(found.beta, np.ndarray)
+        np.testing.assert_array_equal(found.beta, wanted)
+        np.testing.assert_array_equal(
+            found.sign,
+            np.sign(np.linalg.det(attention_jacobian_blocks(*arrays, W_V.numpy()))[:, kept]),
+        )
+    weights = W_Q.clone().requires_grad_()
+    log_barrier(X.numpy(), weights, W_K.numpy()).sum().backward()
+    assert weights.grad.abs().sum() > 0
+    estimate = series_log_barrier(X.numpy(), W_Q.numpy(), W_K.numpy())
+    np.testing.assert_array_equal(estimate.beta, series_log_barrier(X, W_Q, W_K).beta)
+
+
+def test_names_that_need_pytorch_are_listed_too():
+    assert set(margins.__all__) <= set(dir(margins))
 
 
 def test_heads_add_up_inside_the_determinant():

@@ -43,6 +43,40 @@ def test_residuals_and_blocks_are_those_of_autograd(causal, seed, T, d, r):
     np.testing.assert_allclose(found, by_torch(torch.as_tensor(X)), atol=1e-12)
 
 
+@pytest.mark.parametrize("causal", ["strict", "inclusive"])
+def test_heads_add_up_and_a_batch_is_its_sequences(causal):
+    """Against autograd through the sum over heads, for arrays, tensors and lists alike."""
+    rng = np.random.default_rng(4)
+    shapes = ((2, 5, 4), (3, 2, 4), (3, 2, 4), (3, 4, 4))
+    X, W_Q, W_K, W_V = (rng.standard_normal(shape) for shape in shapes)
+
+    def by_torch(Z):
+        heads = zip(W_Q, W_K, W_V, strict=True)
+        parts = [residual_by_torch(Z, *weights, causal) - Z for weights in heads]
+        return Z + torch.stack(parts).sum(0)
+
+    blocks = attention_jacobian_blocks(X, W_Q, W_K, W_V, causal=causal)
+    for sequence, block in zip(X, blocks, strict=True):
+        whole = torch.autograd.functional.jacobian(by_torch, torch.as_tensor(sequence)).numpy()
+        np.testing.assert_allclose(block, np.einsum("icie->ice", whole), atol=1e-10)
+    found = residual_map(X, W_Q, W_K, W_V, causal=causal)
+    np.testing.assert_allclose(found[1], by_torch(torch.as_tensor(X[1])), atol=1e-12)
+    tensors = [torch.as_tensor(W) for W in (X, W_Q, W_K, W_V)]
+    tensors[0].requires_grad_()
+    same = attention_jacobian_blocks(*tensors, causal=causal)
+    np.testing.assert_allclose(same.detach(), blocks, atol=1e-12)
+    torch.linalg.slogdet(same)[1].sum().backward()
+    assert tensors[0].grad.abs().min() > 0
+    of_lists = attention_jacobian_blocks(*(W.tolist() for W in (X, W_Q, W_K, W_V)), causal=causal)
+    np.testing.assert_array_equal(of_lists, blocks)
+    alone = attention_jacobian_blocks(X, W_Q[:1], W_K[:1], causal=causal)
+    np.testing.assert_allclose(
+        alone, attention_jacobian_blocks(X, W_Q[0], W_K[0], causal=causal), atol=1e-12
+    )
+    for margin in spectral.MARGINS.values():
+        np.testing.assert_array_equal(margin(torch.as_tensor(blocks)), margin(blocks))
+
+
 def test_printed_appendix_lacks_exactly_the_key_term():
     X, W_Q, W_K, W_V = draw(3, 5, 3, 2)
     a, mean, _ = J.attend(X, W_Q, W_K, causal="inclusive")

@@ -64,6 +64,7 @@ def prior(**readings):
         (lambda: blocks(np.full((2, 3), np.nan)), "finite"),
         (lambda: blocks(W_K=np.zeros((2, 4))), "d = 3"),
         (lambda: blocks(W_V=np.zeros((2, 3))), r"must be \(3, 3\)"),
+        (lambda: blocks(W_V=np.zeros((2, 3, 3))), r"must be \(3, 3\)"),
         (lambda: blocks(causal="both"), "causal must be"),
         (lambda: barrier(torch.zeros(3)), "T >= 1"),
         (lambda: barrier(torch.zeros(0, 3)), "T >= 1"),

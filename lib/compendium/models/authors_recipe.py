@@ -131,7 +131,7 @@ def watch(
 
 def watch_all(jobs: Sequence[tuple[Any, ...]]) -> list[Watched]:
     """`watch` for argument tuples, on all cores; what is kept is read."""
-    code = ("papers/hardmax", "compendium/models/authors_recipe.py")
+    code = ("papers/hardmax", "papers/arrays.py", "compendium/models/authors_recipe.py")
     cache = Cache(paths.processed_dir() / "hardmax", code)
     return parallel.run_blocks(_watch_one, [(cache, *job) for job in jobs], description="training")
 

@@ -67,7 +67,7 @@ def _as_it_is(thing: Any) -> Any:
 
 
 def _cache() -> Cache:
-    return Cache(paths.processed_dir() / "hardmax", ("papers/hardmax",))
+    return Cache(paths.processed_dir() / "hardmax", ("papers/hardmax", "papers/arrays.py"))
 
 
 @dataclass(frozen=True)

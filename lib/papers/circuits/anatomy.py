@@ -21,8 +21,9 @@ added to the embedding. `run` keeps every intermediate value; `walk` holds one b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
+from typing import Any, cast
 
 import pandas as pd
 import torch
@@ -99,6 +100,10 @@ class Anatomy:
         shape = f"{tokens:,} tokens, {width} features, {len(self.blocks)} blocks of {heads} heads"
         return f"Anatomy({self.name!r}: {shape})"
 
+    def to(self, device: str | torch.device) -> Anatomy:
+        """The same parts on another device, such as "cuda": a dissection is made on the CPU."""
+        return cast(Anatomy, _moved(self, device))
+
     @property
     def sizes(self) -> dict[str, int]:
         """Letters of the shapes above, and L, the number of blocks."""
@@ -132,6 +137,17 @@ class Anatomy:
     def unembed(self, x: Tensor) -> Tensor:
         """Logits that the last norm and W_U read from a stream: (..., D) -> (..., V)."""
         return self.ln_final(x) @ self.W_U.T + self.b_U
+
+
+def _moved(part: Any, device: str | torch.device) -> Any:
+    """A tensor, or a record of tensors and records, on a device."""
+    if isinstance(part, Tensor):
+        return part.to(device)
+    if isinstance(part, tuple):
+        return tuple(_moved(each, device) for each in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{key: _moved(value, device) for key, value in vars(part).items()})
+    return part
 
 
 def run(anatomy: Anatomy, tokens: Tensor) -> Internals:

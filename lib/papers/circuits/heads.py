@@ -99,14 +99,21 @@ def qk_circuit(
     """W_Q R(offset) W_K^T: the bilinear form that scores a query `offset` positions after a key."""
     W_Q = block.W_Q[head]
     if rotary_base is not None:
-        W_Q = W_Q @ rotation(offset, W_Q.shape[-1], rotary_base, W_Q.dtype)
+        W_Q = W_Q @ rotation(offset, W_Q.shape[-1], rotary_base, W_Q.dtype, W_Q.device)
     return FactoredMatrix(W_Q, block.W_K[head].T)
 
 
-def rotation(offset: int, d_head: int, base: float, dtype: torch.dtype = torch.float64) -> Tensor:
+def rotation(
+    offset: int,
+    d_head: int,
+    base: float,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | None = None,
+) -> Tensor:
     """R(offset), (K, K): x R(offset) is x turned as at that position; R(i) R(j)^T = R(i - j)."""
     # each basis row at one position
-    turned = rotate(torch.eye(d_head, dtype=dtype)[:, None], base, offset=abs(offset))[:, 0]
+    each = torch.eye(d_head, dtype=dtype, device=device)[:, None]
+    turned = rotate(each, base, offset=abs(offset))[:, 0]
     return turned if offset >= 0 else turned.T
 
 
@@ -116,7 +123,7 @@ def scores_by_offset(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | 
     """
     H, _, K = block.W_Q.shape
     T = attn_in.shape[1]
-    scores = torch.full((len(attn_in), H, T, T), -torch.inf, dtype=attn_in.dtype)
+    scores = attn_in.new_full((len(attn_in), H, T, T), -torch.inf)
     for offset in range(T):
         queries = torch.arange(offset, T)
         for head in range(H):
@@ -134,7 +141,7 @@ def weights_as_printed(block: BlockAnatomy, attn_in: Tensor) -> tuple[Tensor, Te
     K, T = block.W_Q.shape[-1], attn_in.shape[1]
     queries, keys = (torch.einsum("btd,hdk->bhtk", attn_in, W) for W in (block.W_Q, block.W_K))
     by_circuit = torch.einsum("btd,hde,bse->bhts", attn_in, block.W_Q @ block.W_K.mT, attn_in)
-    ahead = torch.ones(T, T, dtype=torch.bool).triu(1)
+    ahead = torch.ones(T, T, dtype=torch.bool, device=attn_in.device).triu(1)
     first, second = (
         (scores / math.sqrt(K)).masked_fill(ahead, -torch.inf).softmax(-1)
         for scores in (queries @ keys.mT, by_circuit)

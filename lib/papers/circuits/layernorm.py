@@ -43,7 +43,7 @@ class Normalisation:
 
     def matrix(self, z: Tensor) -> Tensor:
         """L of the affine map z L + beta, for the scale of each state: (..., d) -> (..., d, d)."""
-        P = torch.eye(len(self.gamma), dtype=self.gamma.dtype)
+        P = torch.eye(len(self.gamma), dtype=self.gamma.dtype, device=self.gamma.device)
         P = P - P.mean(0) if self.centred else P
         return P * self.gamma / scale(z, self.eps, self.centred)[..., None]
 

@@ -43,7 +43,7 @@ def find_triggers(anatomy: Anatomy, windows: Tensor, count: int, chunk: int = 16
         raise ValueError(f"{N * T} positions cannot hold {count} triggers: read more text.")
     L, F_ = len(anatomy.blocks), anatomy.sizes["F"]
     values = anatomy.W_E.new_zeros(L, F_, count)
-    positions = torch.zeros(L, F_, count, dtype=torch.long)
+    positions = torch.zeros_like(values, dtype=torch.long)
     for start in range(0, N, chunk):
         for depth, layer in enumerate(walk(anatomy, windows[start : start + chunk])):
             fired = layer.mlp_post.flatten(0, 1).T  # (F, positions)
@@ -102,7 +102,7 @@ def explained_by_token(activations: Tensor, tokens: Tensor, half: Tensor) -> Ten
     for learn, test in ((half, ~half), (~half, half)):
         overall = activations[learn].mean(0)
         size = int(tokens.max()) + 1
-        sums = torch.zeros(size, activations.shape[1], dtype=activations.dtype)
+        sums = activations.new_zeros(size, activations.shape[1])
         sums.index_add_(0, tokens[learn], activations[learn] - overall)
         counts = torch.bincount(tokens[learn], minlength=size)[:, None]
         error[test] = activations[test] - overall - (sums / counts.clamp(min=1))[tokens[test]]

@@ -35,7 +35,7 @@ def decisions(states: Tensor, W_U: Tensor, b_U: Tensor | None = None) -> Decisio
     """Winner, nearest rival and margin for states (..., D) under W_U (V, D) and b_U (V). Rows equal
     to the winner's never bound its cell; they are left out.
     """
-    bias = torch.zeros(len(W_U), dtype=W_U.dtype) if b_U is None else b_U
+    bias = W_U.new_zeros(len(W_U)) if b_U is None else b_U
     logits = states @ W_U.T + bias
     top = logits.topk(2, dim=-1).indices
     winner = top[..., 0]

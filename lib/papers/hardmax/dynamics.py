@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from papers.hardmax.arrays import Array, constant, floating, namespace, shares, softmax, take
+from papers.arrays import Array, constant, floating, namespace, shares, softmax, take
 from papers.hardmax.hypotheses import HypothesisWarning, check_arguments, violated_hypotheses
 
 # some 5000 units of rounding in float64: followers that meet after many layers tie, and no gap of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from papers.hardmax.arrays import Array, namespace
+from papers.arrays import Array, is_tensor, namespace, to_numpy
 
 
 class HypothesisWarning(UserWarning):
@@ -32,6 +32,9 @@ def check_arguments(Z: Array, A: Array, alpha: float | Array, counts: Array | No
             "below 0 tokens are repelled."
         )
     check_matrix(A, Z.shape[-1])
+    mixed = is_tensor(Z) and is_tensor(A) and A.dtype != Z.dtype
+    if mixed and A.is_floating_point() and Z.is_floating_point():
+        raise ValueError(f"Z is {Z.dtype} and A is {A.dtype}: give both in one type.")
     if counts is None:
         return
     if tuple(counts.shape) != tuple(Z.shape[:-1]):
@@ -49,11 +52,7 @@ def check_arguments(Z: Array, A: Array, alpha: float | Array, counts: Array | No
 
 def check_matrix(A: Array, d: int) -> None:
     """Raise a ValueError, which names the fault, unless A (d, d) is symmetric positive definite."""
-    A = (
-        np.asarray(A, dtype=float)
-        if isinstance(A, np.ndarray | list | tuple)
-        else A.detach().cpu().double().numpy()
-    )
+    A = to_numpy(A).astype(float)
     if A.shape != (d, d):
         raise ValueError(
             f"A must have shape ({d}, {d}) to act on tokens of dimension {d}, got {A.shape}."
@@ -77,7 +76,7 @@ def check_matrix(A: Array, d: int) -> None:
 
 def violated_hypotheses(Z: Array, counts: Array | None = None) -> list[str]:
     """Which hypotheses of the clustering theorem the tokens break, in words; A is not asked."""
-    Z = np.asarray(Z) if isinstance(Z, np.ndarray) else Z.detach().cpu().numpy()
+    Z = to_numpy(Z)
     sets = Z.reshape(-1, *Z.shape[-2:])
     present = (
         np.ones(sets.shape[:2], bool)

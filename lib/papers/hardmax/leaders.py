@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.spatial import cKDTree
 
-from papers.hardmax.arrays import Array, floating
+from papers.arrays import Array, floating
 from papers.hardmax.dynamics import Limit, limit, present, ties
 
 # relative distance under which two limits are one cluster: far above rounding, far below the gaps

@@ -3,13 +3,13 @@ from there.
 
 Closed forms (``jacobian``, ``spectral``, ``scalar``), the generative model and its token laws
 (``prior``, ``process``) need NumPy and SciPy only.  The log-barrier and what trains with it import
-PyTorch when they are first asked for.
+PyTorch when they are first asked for.  ``jacobian`` and the log-barrier take arrays of both.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from papers.extras import naming_the_extra
 from papers.margins.jacobian import (
@@ -20,6 +20,15 @@ from papers.margins.jacobian import (
 )
 from papers.margins.prior import log_density, sample_sequence
 from papers.margins.spectral import eigenvalue_margin, singular_value_margin, spectral_radius_margin
+
+# what editors and type checkers see; looked up below when first used
+if TYPE_CHECKING:
+    from papers.margins.barrier import log_barrier as log_barrier
+    from papers.margins.barrier import signed_log_barrier as signed_log_barrier
+    from papers.margins.barrier_estimates import series_log_barrier as series_log_barrier
+    from papers.margins.barrier_estimates import stochastic_log_barrier as stochastic_log_barrier
+    from papers.margins.embedding_prior import EmbeddingPrior as EmbeddingPrior
+    from papers.margins.embedding_prior import PriorConfig as PriorConfig
 
 # name -> module, for names whose module imports torch
 _TORCH_NAMES = {
@@ -45,8 +54,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _TORCH_NAMES:
-        with naming_the_extra():
-            return getattr(import_module(f"{__name__}.{_TORCH_NAMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _TORCH_NAMES:
+            with naming_the_extra():
+                return getattr(import_module(f"{__name__}.{_TORCH_NAMES[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -27,14 +27,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from papers.arrays import Array
 from papers.margins.determinant import signed_logdet
 from papers.margins.heads import AttentionHeads, prepare_heads
+from softgeom.arrays import Floats
 
 # Rows of attention weights handled at once: later columns are masked for all of them, so that about
 # half the products are never computed, and the block's temporaries stay small.
@@ -44,27 +46,30 @@ _BLOCK = 128
 class SignedBarrier(NamedTuple):
     """beta, sign of det J_i (-1 beyond the boundary), replaced pivots: (..., T) each."""
 
-    beta: Tensor
-    sign: Tensor
-    replaced: Tensor
+    beta: Array
+    sign: Array
+    replaced: Array
 
 
+@overload
 def log_barrier(
-    X: Tensor,
-    W_Q: Tensor,
-    W_K: Tensor,
-    *,
-    W_V: Tensor | None = None,
-    positions: Tensor | None = None,
-) -> Tensor:
+    X: Tensor, W_Q: Array, W_K: Array, *, W_V: Array | None = None, positions: Array | None = None
+) -> Tensor: ...
+@overload
+def log_barrier(
+    X: Floats, W_Q: Array, W_K: Array, *, W_V: Array | None = None, positions: Array | None = None
+) -> Floats: ...
+def log_barrier(
+    X: Array, W_Q: Array, W_K: Array, *, W_V: Array | None = None, positions: Array | None = None
+) -> Array:
     """Compute the barrier score beta_i = -log |det(I - S_i W_K^T W_Q)| of every position, in nats
     (Theorem 1 and eq. 24 of the source).
 
     Parameters
     ----------
     X
-        Embeddings (..., T, d).  The finest type of all operands is used, half precision lifted to
-        float32.
+        Embeddings (..., T, d), of NumPy or PyTorch.  The finest type of all operands is used, half
+        precision lifted to float32, arrays of NumPy to float64.
     W_Q, W_K
         Query and key matrices (r, d), q = W_Q x; or (H, r, d) for H heads.  A full d x d matrix M
         is ``log_barrier(X, M, torch.eye(d))``.  An attention scale such as 1/sqrt(r) belongs into
@@ -78,7 +83,7 @@ def log_barrier(
 
     Returns
     -------
-    Tensor
+    tensor, or array where no operand is a tensor
         (..., T), or (..., len(positions)), float32 or float64.  Position 1 has no past: beta_1 = 0.
         Differentiable as often as asked in all operands, under ``torch.func.vmap`` as well.  A NaN
         in X gives NaN, never a number.
@@ -92,12 +97,7 @@ def log_barrier(
 
 
 def signed_log_barrier(
-    X: Tensor,
-    W_Q: Tensor,
-    W_K: Tensor,
-    *,
-    W_V: Tensor | None = None,
-    positions: Tensor | None = None,
+    X: Array, W_Q: Array, W_K: Array, *, W_V: Array | None = None, positions: Array | None = None
 ) -> SignedBarrier:
     """Compute beta_i with the sign of det J_i and the number of replaced pivots, as a training run
     should report them; parameters are those of :func:`log_barrier`.
@@ -107,7 +107,7 @@ def signed_log_barrier(
     (about 16 nats in float32, 36 in float64, for one vanishing pivot).
     """
     heads = prepare_heads(X, W_Q, W_K, W_V, positions)
-    with torch.autocast(device_type=X.device.type, enabled=False):
+    with torch.autocast(device_type=heads.X.device.type, enabled=False):
         B = sylvester_matrices(heads)
         identity = torch.eye(B.shape[-1], dtype=B.dtype, device=B.device)
         logabsdet, sign, replaced = signed_logdet(identity - B)

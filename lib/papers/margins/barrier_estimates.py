@@ -25,6 +25,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from papers.arrays import Array
 from papers.margins.barrier import sylvester_matrices
 from papers.margins.heads import AttentionHeads, prepare_heads
 
@@ -32,19 +33,19 @@ from papers.margins.heads import AttentionHeads, prepare_heads
 class BarrierEstimate(NamedTuple):
     """beta, a bound on omitted terms, the probes' standard error (or 0): (..., T)."""
 
-    beta: Tensor
-    remainder: Tensor
-    standard_error: Tensor
+    beta: Array
+    remainder: Array
+    standard_error: Array
 
 
 def series_log_barrier(
-    X: Tensor,
-    W_Q: Tensor,
-    W_K: Tensor,
+    X: Array,
+    W_Q: Array,
+    W_K: Array,
     *,
-    W_V: Tensor | None = None,
+    W_V: Array | None = None,
     order: int = 2,
-    positions: Tensor | None = None,
+    positions: Array | None = None,
 ) -> BarrierEstimate:
     """Sum the first ``order`` terms tr(A_i^k) / k of the barrier; operands as in
     :func:`~papers.margins.log_barrier`. ValueError: ``order`` < 1, or shapes that do not fit.
@@ -54,7 +55,7 @@ def series_log_barrier(
             f"order = {order}: the series starts with its first term, choose at least 1."
         )
     heads = prepare_heads(X, W_Q, W_K, W_V, positions)
-    with torch.autocast(device_type=X.device.type, enabled=False):
+    with torch.autocast(device_type=heads.X.device.type, enabled=False):
         traces, phi = _first_traces(heads)
         if order > 2:
             traces = _power_traces(sylvester_matrices(heads), order)
@@ -65,15 +66,15 @@ def series_log_barrier(
 
 
 def stochastic_log_barrier(
-    X: Tensor,
-    W_Q: Tensor,
-    W_K: Tensor,
+    X: Array,
+    W_Q: Array,
+    W_K: Array,
     *,
-    W_V: Tensor | None = None,
+    W_V: Array | None = None,
     order: int = 6,
     probes: int = 8,
     generator: torch.Generator | None = None,
-    positions: Tensor | None = None,
+    positions: Array | None = None,
 ) -> BarrierEstimate:
     """Estimate terms 3..order of the series with random signs: unbiased for the truncated series,
     in O(order * probes * T^2 * H r) instead of O(T^2 (Hr)^2 + T (Hr)^3). ValueError: ``order`` < 3
@@ -85,7 +86,7 @@ def stochastic_log_barrier(
             f"{probes} at least 2."
         )
     heads = prepare_heads(X, W_Q, W_K, W_V, positions)
-    with torch.autocast(device_type=X.device.type, enabled=False):
+    with torch.autocast(device_type=heads.X.device.type, enabled=False):
         traces, phi = _first_traces(heads)
         a, p, k = heads.weights(), heads.values(heads.Q.flatten(0, 1)), heads.keys()
         shape = (a.shape[0], probes, a.shape[2], p.shape[-1])

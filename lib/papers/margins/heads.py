@@ -12,10 +12,11 @@ dimensions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 import torch
 from torch import Tensor
+
+from papers.arrays import Array, alike, is_tensor
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class AttentionHeads:
     V: Tensor | None
     positions: Tensor | None  # (P,) rows wanted, or None for all
     batch: torch.Size
+    arrays: bool = False  # whether the caller's operands were NumPy's
 
     def values(self, W: Tensor) -> Tensor:
         """W W_V^h x_j for every head: W (m, d) -> (N, H, T, m)."""
@@ -55,9 +57,10 @@ class AttentionHeads:
         queries = self.values(self.Q.flatten(0, 1)).unflatten(-1, self.Q.shape[:2])
         return torch.einsum("ngsr,nhtgr->nghst", self.keys(), queries)
 
-    def restore(self, out: Tensor) -> Tensor:
-        """Give a result (N, P) the batch shape that the caller's X had."""
-        return out.reshape(*self.batch, out.shape[-1])
+    def restore(self, out: Tensor) -> Array:
+        """Give a result (N, P) the batch shape and the library that the caller's X had."""
+        out = out.reshape(*self.batch, out.shape[-1])
+        return out.numpy() if self.arrays else out
 
 
 def residuals(X: Tensor, W_Q: Tensor, W_K: Tensor) -> Tensor:
@@ -67,9 +70,14 @@ def residuals(X: Tensor, W_Q: Tensor, W_K: Tensor) -> Tensor:
 
 
 def prepare_heads(
-    X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None = None, positions: Tensor | None = None
+    X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, positions: Array | None = None
 ) -> AttentionHeads:
     """Check shapes, add a missing head axis, lift half precision, flatten the batch."""
+    arrays = not any(map(is_tensor, (X, W_Q, W_K, W_V)))
+    operands = alike(X, W_Q, W_K, W_V)
+    X, W_Q, W_K, W_V = (None if W is None else torch.as_tensor(W) for W in operands)
+    if positions is not None:
+        positions = torch.as_tensor(positions)
     if X.ndim < 2 or X.shape[-2] == 0:
         raise ValueError(
             f"X must be (..., T, d) with T >= 1, got {tuple(X.shape)}: pass one sequence of "
@@ -94,12 +102,8 @@ def prepare_heads(
         )
     if positions is not None:
         _check_positions(positions, X.shape[-2])
-    operands = [W for W in (X, W_Q, W_K, W_V) if W is not None]
-    # the finest of all, never half
-    dtype = reduce(torch.promote_types, (W.dtype for W in operands), torch.float32)
-    X3 = X.reshape(-1, *X.shape[-2:]).to(dtype)
-    V = None if V is None else V.to(dtype)
-    return AttentionHeads(X3, Q.to(dtype), K.to(dtype), V, positions, X.shape[:-2])
+    X3 = X.reshape(-1, *X.shape[-2:])
+    return AttentionHeads(X3, Q, K, V, positions, X.shape[:-2], arrays)
 
 
 def _check_positions(positions: Tensor, T: int) -> None:

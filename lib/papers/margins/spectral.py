@@ -14,7 +14,7 @@ event:
   (Eckart-Young).
 
 With d = 1 and A = c Var they are 1 - |c| Var, 1 - c Var and |1 - c Var|.  Shapes: blocks (..., d,
-d) -> (...).
+d), of NumPy or PyTorch -> (...), of NumPy.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from papers.arrays import Array, to_numpy
 from softgeom.arrays import Floats
 
 # An eigenvalue counts as real if its imaginary part is rounding: eps^(1/2) is what a double
@@ -29,21 +30,21 @@ from softgeom.arrays import Floats
 _REAL = float(np.sqrt(np.finfo(float).eps))
 
 
-def spectral_radius_margin(blocks: Floats) -> Floats:
+def spectral_radius_margin(blocks: Array) -> Floats:
     """Compute 1 - rho(I - J): positive is sufficient for invertibility, negative proves nothing."""
     return 1.0 - np.abs(_eigenvalues(blocks)).max(axis=-1)
 
 
-def eigenvalue_margin(blocks: Floats) -> Floats:
+def eigenvalue_margin(blocks: Array) -> Floats:
     """Compute 1 - (largest real eigenvalue of I - J); inf where I - J has no real eigenvalue."""
     z = _eigenvalues(blocks)
     real = np.abs(z.imag) <= _REAL * np.maximum(1.0, np.abs(z))
     return 1.0 - np.where(real, z.real, -np.inf).max(axis=-1)
 
 
-def singular_value_margin(blocks: Floats) -> Floats:
+def singular_value_margin(blocks: Array) -> Floats:
     """Compute the smallest singular value of J, zero exactly at the boundary."""
-    return np.asarray(np.linalg.svd(blocks, compute_uv=False)[..., -1], dtype=np.float64)
+    return np.asarray(np.linalg.svd(to_numpy(blocks), compute_uv=False)[..., -1], dtype=np.float64)
 
 
 MARGINS = {
@@ -71,5 +72,6 @@ def judge_conditions(blocks: Floats) -> list[dict[str, int | str]]:
     ]
 
 
-def _eigenvalues(blocks: Floats) -> NDArray[np.complex128]:
+def _eigenvalues(blocks: Array) -> NDArray[np.complex128]:
+    blocks = to_numpy(blocks)
     return np.asarray(np.linalg.eigvals(np.eye(blocks.shape[-1]) - blocks), dtype=np.complex128)
