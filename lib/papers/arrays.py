@@ -26,7 +26,7 @@ def alike(*operands: Array | None) -> tuple[Any, ...]:
     """The operands as floats of one library: tensors where any is a tensor, of its device and of
     the finest type of all, else float64 arrays. None stays None; lists are arrays.
     """
-    tensors = [Z for Z in operands if is_tensor(Z)]
+    tensors: list[Any] = [Z for Z in operands if is_tensor(Z)]
     if not tensors:
         return tuple(None if Z is None else np.asarray(Z, dtype=np.float64) for Z in operands)
     torch, device = sys.modules["torch"], tensors[0].device
