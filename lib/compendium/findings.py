@@ -177,7 +177,8 @@ def _block(claim: Claim, register: Register, finding: Outcome | None) -> str:
     lines.append(_line("we say", claim.statement))
     lines.append(_line("under", claim.hypotheses))
     lines.append(_line("misprint", claim.misprint))
-    lines.append(_line("cause", register.roots.get(claim.root, "")))
+    if finding is not None and finding.verdict != claims.OPEN:
+        lines.append(_line("cause", register.roots.get(claim.root, "")))
     if rule.adequate:
         needed = "; ".join(condition.text for condition in rule.adequate)
         lines.append(_line("needs", f"{needed}, else {claims.OPEN}"))

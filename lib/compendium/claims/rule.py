@@ -18,6 +18,7 @@ from compendium.claims.condition import Condition, parse
 
 VERDICTS = CONFIRMED, NOT_CONFIRMED, OPEN = "confirmed", "not confirmed", "open"
 OTHERWISE = "otherwise"
+_ABSENT = "not measured: "  # begins the note of a row that lacks what its rule asks about
 _GATED = ("experiment", "ours")  # kinds that a scale can be too small for
 
 
@@ -66,6 +67,8 @@ class Rule:
             raise ValueError(f"claim {id}: {told}")
         values = {name: _scalar(id, name, evidence[name]) for name in self.evidence}
         verdict, note = self._decide(id, values, stand_in)
+        if note.startswith(_ABSENT):
+            return Judgement(id, verdict, values, "not measured yet", note)
         try:
             says = _Telling().vformat(self.says, (), values)
         except (ValueError, TypeError) as error:
@@ -80,7 +83,7 @@ class Rule:
         needed = frozenset().union(*(condition.names for condition in asked if condition))
         if absent := sorted(name for name in needed if values[name] is None):
             if self.kind in _GATED:
-                return OPEN, f"not measured: {listed(absent)}"
+                return OPEN, f"{_ABSENT}{listed(absent)}"
             always = f"a claim of kind {self.kind} is always judged"
             raise ValueError(f"claim {id}: the evidence {listed(absent)} is None, and {always}")
         try:

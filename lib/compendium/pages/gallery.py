@@ -94,9 +94,10 @@ def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence
         ("Found", _found(finding)),
         ("Rule", gate + "; ".join(asked) + ". " + plain(rule.why)),
         ("Evidence", "; ".join(f"`{n}`: {plain(meaning)}" for n, meaning in rule.evidence.items())),
-        ("Cause shared with others", plain(register.roots.get(claim.root, ""))),
         ("See", evidence),
     ]
+    if verdict != OPEN:  # a cause of what nobody has seen yet is a guess
+        body.insert(-1, ("Cause shared with others", plain(register.roots.get(claim.root, ""))))
     lines = "\n".join(f"- *{label}.* {text}" for label, text in body if text)
     summary = f"<summary><b>{verdict}</b> · {line}</summary>"
     kind = _KINDS.get(claim.kind, claim.kind)

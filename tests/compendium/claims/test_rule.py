@@ -53,6 +53,7 @@ def test_the_finding_is_written_from_evidence(rule):
     assert type(found.evidence["gain"]) is float
     assert type(found.evidence["scale"]) is int
     assert rule.judge("x", SOUND | {"gain": None}).says.startswith("not measured nats")
+    assert rule.judge("x", SOUND | {"high": None}).says == "not measured yet"
 
 
 @pytest.mark.parametrize(
