@@ -21,9 +21,9 @@ from compendium.models.barrier_measures import QUANTILES, TOP
 
 Arm = tuple[str, float]  # name and lambda
 PLAIN: Arm = ("plain", 0.0)
-REGIMES = {"paper": "the paper's regime", "living": "living levels"}
+REGIMES = {"paper": "the paper's regime", "living": "mild levels"}
 _RATIOS = (50.0, 800.0)  # of the source's own baselines, from the weakest level to the strongest
-_FELT = 0.05  # nats that a living level adds at least
+_FELT = 0.05  # nats that a mild level adds at least
 _QUANTILES = [f"q{100 * q:g}" for q in QUANTILES]
 
 
