@@ -44,9 +44,8 @@ class CheapestWeights:
         """
         lower = -cost
         lower[removed] = -np.inf
-        known = len(self._joined)
-        index, above = np.arange(known, dtype=np.int32), np.full(known, np.inf)
-        self._programme.h.changeRowsBounds(known, index, lower[self._joined], above)
+        for row, bound in enumerate(lower[self._joined]):
+            self._programme.h.changeRowBounds(row, bound, np.inf)
         fresh = np.setdiff1d(np.flatnonzero(cost), self._joined)
         while True:
             if len(fresh):
