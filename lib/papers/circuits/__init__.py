@@ -14,6 +14,12 @@ with naming_the_extra():
     from papers.circuits.atlas import copying_scores as copying_scores
     from papers.circuits.atlas import head_scores as head_scores
     from papers.circuits.atlas import repeated_tokens as repeated_tokens
+    from papers.circuits.attribution import attention_from as attention_from
+    from papers.circuits.attribution import blank as blank
+    from papers.circuits.attribution import gradient_times_input as gradient_times_input
+    from papers.circuits.attribution import integrated_gradients as integrated_gradients
+    from papers.circuits.attribution import occlusion as occlusion
+    from papers.circuits.attribution import take_out as take_out
     from papers.circuits.dissection import check_identities as check_identities
     from papers.circuits.dissection import dissect as dissect
     from papers.circuits.families import dissect_weights as dissect_weights
@@ -45,13 +51,21 @@ with naming_the_extra():
     from papers.circuits.memory import share_of_detectors as share_of_detectors
     from papers.circuits.patching import direct_effects as direct_effects
     from papers.circuits.patching import effects_along_paths as effects_along_paths
+    from papers.circuits.patching import effects_of_attention as effects_of_attention
     from papers.circuits.patching import effects_of_heads as effects_of_heads
+    from papers.circuits.patching import effects_of_networks as effects_of_networks
     from papers.circuits.patching import logit_gap as logit_gap
     from papers.circuits.patching import mean_donor as mean_donor
     from papers.circuits.patching import mixed_values as mixed_values
+    from papers.circuits.patching import network_writes as network_writes
+    from papers.circuits.patching import run_from as run_from
     from papers.circuits.probability import decisions as decisions
     from papers.circuits.probability import p_of_draws as p_of_draws
     from papers.circuits.probability import token_log_probabilities as token_log_probabilities
+    from papers.circuits.probing import LinearProbe as LinearProbe
+    from papers.circuits.probing import control_task as control_task
+    from papers.circuits.probing import fit_probe as fit_probe
+    from papers.circuits.probing import without as without
     from papers.circuits.stream import lens_by_depth as lens_by_depth
     from papers.circuits.stream import logit_lens as logit_lens
     from papers.circuits.stream import logit_shares as logit_shares

@@ -1,9 +1,9 @@
-"""Localising by intervention: what a prediction loses without a head, and along which path (002,
-"localising").
+"""Localising by intervention: what a prediction loses without a head or a feed-forward network, and
+along which path (002, "localising").
 
-Every intervention here replaces the mixed values z_h (T, K) of heads by those of a donor: zeros,
-the mean over the prompts, or another run, and reads how a quantity of the final stream moves. The
-weights are the model's, nothing is linearised.
+Every intervention here replaces the mixed values z_h (T, K) of heads, or the write (T, D) of a
+network, by those of a donor: zeros, the mean over the prompts, or another run, and reads how a
+quantity of the final stream moves. The weights are the model's, nothing is linearised.
 
     ablation            z_h <- zero or mean; everything behind it is computed again
     activation patching z_h <- that of another prompt; everything behind it is computed again
@@ -42,8 +42,18 @@ def mixed_values(anatomy: Anatomy, tokens: Tensor) -> tuple[list[Tensor], list[T
 
 
 def mean_donor(mixed: Sequence[Tensor]) -> list[Tensor]:
-    """Each head's mean over the prompts, by position: (1, H, T, K) for each block."""
+    """Means over the prompts, by position, of heads' values or of networks' writes: for each block
+    (1, H, T, K) or (1, T, D).
+    """
     return [z.mean(0, keepdim=True) for z in mixed]
+
+
+def network_writes(
+    anatomy: Anatomy, streams: Sequence[Tensor], mixed: Sequence[Tensor]
+) -> list[Tensor]:
+    """What each block's feed-forward network adds, (B, T, D), in a pass from `mixed_values`."""
+    inside = zip(anatomy.blocks, streams[:-1], mixed, strict=True)
+    return [_network(block, _attended(block, x, z)) for block, x, z in inside]
 
 
 def logit_gap(
@@ -83,7 +93,35 @@ def effects_of_heads(
         for head in range(H):
             variants[head, :, head] = given[:, head]
         x = _finish(anatomy.blocks[depth], streams[depth].repeat(H, 1, 1), variants.flatten(0, 1))
-        effects.append(readout(_from(anatomy, depth + 1, x)).view(H, -1) - before)
+        effects.append(readout(run_from(anatomy, depth + 1, x)).view(H, -1) - before)
+    return torch.stack(effects)
+
+
+@torch.no_grad()
+def effects_of_attention(
+    anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] | None, readout: Readout
+) -> Tensor:
+    """The same when all heads of one layer at a time take the donor's values: (L, B)."""
+    streams, mixed = mixed_values(anatomy, tokens)
+    before, effects = readout(streams[-1]), []
+    for depth, (block, z) in enumerate(zip(anatomy.blocks, mixed, strict=True)):
+        x = _finish(block, streams[depth], _given(donor, depth, z))
+        effects.append(readout(run_from(anatomy, depth + 1, x)) - before)
+    return torch.stack(effects)
+
+
+@torch.no_grad()
+def effects_of_networks(
+    anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] | None, readout: Readout
+) -> Tensor:
+    """The same when one feed-forward network at a time writes what the donor says: (L, B). A donor,
+    of (B or 1, T, D) each, is from `network_writes` or their `mean_donor`, None for zeros.
+    """
+    streams, mixed = mixed_values(anatomy, tokens)
+    before, effects = readout(streams[-1]), []
+    for depth, (block, z) in enumerate(zip(anatomy.blocks, mixed, strict=True)):
+        x = _attended(block, streams[depth], z) + _given(donor, depth, streams[depth])
+        effects.append(readout(run_from(anatomy, depth + 1, x)) - before)
     return torch.stack(effects)
 
 
@@ -133,7 +171,7 @@ def effects_along_paths(
         q, k, v = project(block, inputs, anatomy.rotary_base, slice(head, head + 1))
         variants = mixed[layer].repeat(H, 1, 1, 1)
         variants[:, head] = F.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
-        x = _from(anatomy, layer + 1, _finish(block, own, variants))
+        x = run_from(anatomy, layer + 1, _finish(block, own, variants))
         effects.append(readout(x).view(H, B) - before)
     return torch.stack(effects)
 
@@ -141,9 +179,16 @@ def effects_along_paths(
 _SIDES = ("queries", "keys", "values")
 
 
-def _given(donor: Sequence[Tensor] | None, depth: int, z: Tensor) -> Tensor:
-    """What takes the place of a block's mixed values z: the donor's, or zeros."""
-    return torch.zeros_like(z) if donor is None else donor[depth].expand_as(z)
+def run_from(anatomy: Anatomy, depth: int, x: Tensor) -> Tensor:
+    """The final stream from the stream (B, T, D) before block `depth`."""
+    for block in anatomy.blocks[depth:]:
+        x = _finish(block, x, _mix(block, x, anatomy.rotary_base))
+    return x
+
+
+def _given(donor: Sequence[Tensor] | None, depth: int, own: Tensor) -> Tensor:
+    """What takes the place of a block's mixed values or write: the donor's, or zeros."""
+    return torch.zeros_like(own) if donor is None else donor[depth].expand_as(own)
 
 
 def _mix(block: BlockAnatomy, x: Tensor, base: float | None) -> Tensor:
@@ -152,14 +197,17 @@ def _mix(block: BlockAnatomy, x: Tensor, base: float | None) -> Tensor:
     return F.scaled_dot_product_attention(*project(block, (y, y, y), base), is_causal=True)
 
 
+def _attended(block: BlockAnatomy, x: Tensor, z: Tensor) -> Tensor:
+    """The stream between attention and network, from the heads' mixed values."""
+    return x + torch.einsum("bhtk,hkd->btd", z, block.W_O) + block.b_O
+
+
+def _network(block: BlockAnatomy, x_mid: Tensor) -> Tensor:
+    """What the network writes."""
+    return block.feed_forward(block.ln2(x_mid))[2]
+
+
 def _finish(block: BlockAnatomy, x: Tensor, z: Tensor) -> Tensor:
     """The rest of a block, from the heads' mixed values on."""
-    x = x + torch.einsum("bhtk,hkd->btd", z, block.W_O) + block.b_O
-    return x + block.feed_forward(block.ln2(x))[2]
-
-
-def _from(anatomy: Anatomy, depth: int, x: Tensor) -> Tensor:
-    """The final stream from the stream before block `depth`."""
-    for block in anatomy.blocks[depth:]:
-        x = _finish(block, x, _mix(block, x, anatomy.rotary_base))
-    return x
+    x_mid = _attended(block, x, z)
+    return x_mid + _network(block, x_mid)
