@@ -172,7 +172,7 @@ def feature_set(
             raise ValueError(f"after must be one of {', '.join(AFTER)}, not {after!r}.")
         step = named_activation(AFTER[after])
         head = replace(head, activation=step, features=None)
-        return head.feature_set(BOUND if bound is None else bound)
+        return head.feature_set(bound)
     named = features if isinstance(features, str) else "a set of its own"
     for name, given, fits in (("low", low, ["box"]), ("bound", bound, ["box", "auto", "ball"])):
         if given is not None and named not in fits:
@@ -186,7 +186,7 @@ def feature_set(
         case "box":
             return Box(size, low=low), None
         case "auto":
-            found, why = head.feature_set(size)
+            found, why = head.feature_set(bound)
             if bound is not None and not isinstance(found, Box):
                 raise ValueError(f"--bound has no meaning here: {why}.")
             return found, why

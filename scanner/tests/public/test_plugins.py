@@ -1,5 +1,6 @@
 """A package that adds a reader and a feature set needs no edit of ours: a fake distribution."""
 
+import importlib
 import subprocess
 import sys
 
@@ -84,8 +85,7 @@ def test_a_folder_of_an_installed_set_is_verified_by_a_process_that_never_import
     np.save("W.npy", np.array([[1.0, 0], [-1, 1], [-1, -1], [0, 0]]))
     with monkeypatch.context() as patch:
         patch.setattr(FeatureSet, "kinds", dict(FeatureSet.kinds))
-        import shells
-
+        shells = importlib.import_module("shells")
         sg.scan("W.npy", features=shells.Shell(2.0), out="found")
     assert "shell" not in FeatureSet.kinds
     command = [sys.executable, "-m", "softgeom", "verify", "found", "W.npy"]

@@ -67,8 +67,11 @@ class Head:
         """What stands between the layer's scores and the model's answer, in a sentence."""
         return self.readout.sentence()
 
-    def feature_set(self, bound: float = 100.0) -> tuple[FeatureSet, str]:
-        """Where the features lie, and why; the box of the bound where nothing is known."""
+    def feature_set(self, bound: float | None = None) -> tuple[FeatureSet, str]:
+        """Where the features lie, and why. A bound that is given holds beside what is known; 100
+        is assumed where nothing else is.
+        """
+        given, bound = bound, 100.0 if bound is None else bound
         step, scale = self.activation, self.readout.feature_scale
         times = "" if scale == 1 else f", times {scale:.6g}"
         if self.features is not None:
@@ -84,6 +87,10 @@ class Head:
             return norm.times(scale), f"{front}{times} {_CONFINES}"
         low, high = scale * step.low, scale * step.high
         bounded = np.isfinite([low, high]).all()
+        if given is not None:
+            if max(low, -given) >= min(high, given):
+                raise ValueError(f"--bound {given:g} leaves nothing of {low:g} <= x <= {high:g}.")
+            low, high = max(low, -given), min(high, given)
         # the assumption may lie beyond the bound that the step gives
         low = low if low > -np.inf else min(-bound, high - bound)
         high = high if high < np.inf else bound if bound > low else low + bound

@@ -30,7 +30,6 @@ from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.layer import Ellipsoid, FeatureSet
 from softgeom.names import Names
 from softgeom.options import (
-    BOUND,
     ScanOptions,
     SurveyOptions,
     WorkOptions,
@@ -131,7 +130,7 @@ def scan(
         _print_scan(found, started, folder)
         if box == ("box", None, None) and layer.classes <= _SMALL and head.activation is not None:
             with side_question("how many can never win where the model's own features lie"):
-                _print_smaller(head, chosen, options.get("bound") or BOUND, work)
+                _print_smaller(head, chosen, options.get("bound"), work)
         for t in wanted:
             weights = found.evidence(t).weights  # type: ignore[union-attr]
             size = f"{text_size(weights):,} bytes of {EVIDENCE}"
@@ -203,7 +202,7 @@ def _print_end(counts: dict[str, int], started: float, folder: str | None) -> No
     print(f"{claimed} proven and re-checked in {seconds:.1f} s{written}")
 
 
-def _print_smaller(head: Head, classes: Any, bound: float, work: Any) -> None:
+def _print_smaller(head: Head, classes: Any, bound: float | None, work: Any) -> None:
     """How many outputs are lost where the step before the layer puts its features, beside the box
     that was scanned: two numbers about one model otherwise look like a contradiction.
     """
