@@ -115,7 +115,8 @@ def ask(
             found = ask_experts(layer, experts or 0, features=features)
         elif kind == "in_text":
             blank = blank_of(names) if ctc_blank is None else ctc_blank
-            listed, how = list(in_text or ()) or None, {"seed": seed, "n_jobs": n_jobs}
+            how = {"seed": seed, "n_jobs": n_jobs, "progress": progress}
+            listed = list(in_text or ()) or None
             found = ask_texts(layer, listed, blank=blank, features=features, **how)
         elif blocked_by is not None:
             t = names.find(blocked_by, "--blocked-by")

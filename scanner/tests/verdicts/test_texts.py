@@ -105,10 +105,13 @@ def test_the_blank_is_no_rival_and_does_not_count(tmp_path):
 
 
 def test_questions_about_one_class_decide_what_the_parts_leave(monkeypatch):
-    """Without any parts the verdicts are the same; with too few questions a class is undecided."""
+    """Without any parts the verdicts are the same, also on two workers; with too few questions a
+    class is undecided.
+    """
     wanted = [ask_texts(lines(s), range(1, 8), features=BOX).counts for s in range(4)]
     monkeypatch.setattr(deciding._Deal, "play", lambda *parts, **how: None)
     assert [ask_texts(lines(s), range(1, 8), features=BOX).counts for s in range(4)] == wanted
+    assert ask_texts(lines(0), range(1, 8), features=BOX, n_jobs=2).counts == wanted[0]
     few = ask_texts(lines(0), range(1, 8), features=BOX, most=1)
     assert few.counts["undecided"] > 0
     assert few.verify()

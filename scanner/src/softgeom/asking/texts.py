@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -38,6 +39,7 @@ from softgeom.certifying.verdict import (
 )
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.names import Names
+from softgeom.parallel import run_blocks
 from softgeom.proving.cheapest import CheapestWeights
 from softgeom.proving.lp import SolverError
 from softgeom.scanner import scan
@@ -55,6 +57,7 @@ def ask_texts(
     seed: int = 0,
     n_jobs: int = 1,
     most: int = MOST_QUESTIONS,
+    progress: bool = False,
 ) -> Router:
     """Decide for each class whether `RIVALS` others always score at least as high: *impossible* is
     never in a most probable text of CTC where its margin is below 0, and else tied with one without
@@ -71,9 +74,11 @@ def ask_texts(
     features
         Where the layer's inputs lie, at every frame; a convex set.
     seed, n_jobs
-        Of the parts; workers of the scans.
+        Of the parts; workers.
     most
         Questions about one class before it is left undecided.
+    progress
+        Print how far it is.
 
     Raises
     ------
@@ -82,8 +87,9 @@ def ask_texts(
     """
     names = Names(layer)
     blank = names.find(blank, "the blank")
+    how: Any = {"seed": seed, "n_jobs": n_jobs, "progress": progress}
     if classes is None:
-        found = scan(layer, features=features, seed=seed, n_jobs=n_jobs)
+        found = scan(layer, features=features, **how)
         asked = [f.index for f in found.findings if not isinstance(f.evidence, Witness)]
         asked = [t for t in asked if t != blank]
     else:
@@ -93,8 +99,12 @@ def ask_texts(
     deal = _Deal(layer, blank, features, {t: [] for t in asked})
     rng = np.random.default_rng(seed)
     if layer.classes > 2 + RIVALS:
-        deal.play(np.array_split(rng.permutation(deal.rivals), PARTS), seed=seed, n_jobs=n_jobs)
-    return Router(layer, features, [deal.decided(t, most) for t in asked], blank)
+        deal.play(np.array_split(rng.permutation(deal.rivals), PARTS), **how)
+    jobs = [([t], deal.blocking[t], deal.freed.get(t), most) for t in asked]
+    nothing = _Deal(layer, blank, features, {})
+    title = "meeting all proofs" if progress else None
+    shared: Any = {"description": title, "shared": nothing, "unit": "classes"}
+    return Router(layer, features, run_blocks(_decide, jobs, n_jobs, **shared), blank)
 
 
 def blank_of(names: Names) -> int:
@@ -121,9 +131,13 @@ class _Deal:
     blocking: dict[int, list[Answer]]
     freed: dict[int, Answer] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.rivals = np.delete(np.arange(self.layer.classes), self.blank)
-        self.checker = Checker(self.layer, self.features)
+    @cached_property
+    def rivals(self) -> Ints:
+        return np.delete(np.arange(self.layer.classes), self.blank)
+
+    @cached_property
+    def checker(self) -> Checker:
+        return Checker(self.layer, self.features)
 
     def play(self, parts: list[Ints], **how: Any) -> None:
         """Scan the open classes against all rivals but each two of the parts."""
@@ -190,6 +204,16 @@ class _Deal:
             order = above([[t]], behind)
             if (margin := self.checker.margin(order, point)) > 0:
                 self.freed[t] = Answer(order, evidence, "point", 0, margin)
+
+
+def _decide(
+    deal: _Deal, classes: list[int], blocking: list[Answer], freed: Answer | None, most: int
+) -> Chosen:
+    """The verdict on the one class of a worker's job, from what the parts gave."""
+    (t,) = classes
+    deal.blocking = {t: blocking}
+    deal.freed = {} if freed is None else {t: freed}
+    return deal.decided(t, most)
 
 
 def _meet(deal: _Deal, search: Search) -> Answer | None:
