@@ -32,6 +32,9 @@ exclude_patterns += ["scanner/docs/pypi.md"]  # the page of the package index
 html_theme = "sphinx_book_theme"
 html_title = project
 html_favicon = "_static/favicon.svg"
+templates_path = ["_templates"]
+_SIDEBAR = ("navbar-logo", "search-button-field", "alone", "sbt-sidebar-nav")
+html_sidebars = {"**": [f"{name}.html" for name in _SIDEBAR]}
 html_extra_path = [str(ROOT / "build" / "pages")]  # explorers, lessons, story, scan page
 html_context = {"default_mode": "auto"}  # the theme warns without it
 html_copy_source = html_show_sourcelink = html_domain_indices = False
@@ -73,6 +76,18 @@ def _plain(app, what, name, obj, options, lines):
         lines[place] = "".join(re.sub(r"^`(?!`)(.*)`$", r"``\1``", part) for part in pieces)
 
 
+def _menu(app, page, template, context, doctree):
+    """Pages that stand alone are in no table of contents: the menu and the front page's "Next" get
+    the lessons here.
+    """
+    names = sorted(path.stem for path in (ROOT / "notebooks" / "lessons").glob("*.ipynb"))
+    titles = [name[2:].replace("_", " ").capitalize() for name in names]
+    addresses = [f"lessons/{name}.html" for name in names]
+    context["lessons"] = list(zip(addresses, titles, strict=True))
+    if page == root_doc:
+        context["next"] = {"link": addresses[0], "title": f"Lesson 1: {titles[0]}"}
+
+
 def _index(app, error):
     if not error:
         shutil.copy(app.outdir / f"{root_doc}.html", app.outdir / "index.html")
@@ -81,4 +96,5 @@ def _index(app, error):
 def setup(app):
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _plain, priority=100)  # before napoleon adds markup
+    app.connect("html-page-context", _menu, priority=100)  # before the theme reads it
     app.connect("build-finished", _index)

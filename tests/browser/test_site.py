@@ -42,6 +42,9 @@ def test_every_page_is_reached_from_the_front_page(front, repository):
             assert target.is_file(), f"{page} leads to {address}: it is missing"
             if target.suffix == ".html":
                 waiting.append(target)
+    after = re.search(r'class="right-next"\s+href="([^"]+)"', front.read_text(encoding="utf-8"))
+    assert after is not None
+    assert after[1].startswith("lessons/1_")
     reached = {page.relative_to(front.parent).as_posix() for page in seen}
     alone = {"story.html", "scan.html", "explorers/fold.html", "lessons/4_leaders.html"}
     docs = {f"docs/{path.stem}.html" for path in repository.glob("docs/*.md")}
