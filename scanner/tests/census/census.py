@@ -22,6 +22,7 @@ import signal
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,18 +34,14 @@ import softgeom as sg
 TABLE = Path(__file__).resolve().parents[3] / "results" / "bench" / "census.csv"
 PAGE = """# Which models are supported
 
-`softgeom` reads the layer that a model ends with from its folder. A census checks this for each
-class of Transformers that builds small from its configuration. It compares the layer with the
-model's own, from the folder and in memory. Where a normalisation feeds the layer, it is compared,
-too. [The table](../../results/bench/census.csv) has every class, and why some do not build. It is
-made by `python scanner/tests/census/census.py`.
+`softgeom` reads the layer that a model ends with from its folder. A census
+(`scanner/tests/census/census.py`) checks this for {all} classes of Transformers, from causal
+language models to classifiers of video. It compares the layer, and a normalisation that feeds it,
+with the model's own, from the folder and in memory. Right: {right}. Refused: {refused}. Wrong:
+{wrong}. The other {no} do not build small from their configuration.
+[The table](../../results/bench/census.csv) has every class, its kind, and why some do not build.
 
-| kind | right | refused | wrong | does not build small |
-| --- | --- | --- | --- | --- |
-{table}
-A refusal lists the matrices that `--weight NAME` can choose. Refused are:
-
-{refused}
+A refusal lists the matrices that `--weight NAME` can choose. Refused are {names}.
 """
 COLUMNS = ("class", "kind", "status", "in memory", "tensor", "bias", "norm", "seen by", "said")
 KINDS = {
@@ -313,15 +310,10 @@ def _in_memory(model: Any, layer: sg.SoftmaxLayer) -> str:
 
 def page(rows: list[dict[str, str]]) -> str:
     """scanner/docs/models.md, of the table."""
-    states = ("right", "refused", "wrong", "does not build")
-    kinds = sorted({each["kind"] for each in rows})
-    had = [(each["kind"], each["status"]) for each in rows]
-    table = "".join(
-        f"| {kind} | {' | '.join(str(had.count((kind, state))) for state in states)} |\n"
-        for kind in kinds
-    )
-    refused = (f"- {each['class']}" for each in rows if each["status"] == "refused")
-    return PAGE.format(table=table, refused="\n".join(refused))
+    had = Counter(each["status"] for each in rows)
+    refused = (each["class"] for each in rows if each["status"] == "refused")
+    counts = {"all": len(rows), "no": had["does not build"], "names": ", ".join(refused)}
+    return PAGE.format(**counts, **{state: had[state] for state in ("right", "refused", "wrong")})
 
 
 def main() -> int:

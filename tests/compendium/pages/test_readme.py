@@ -111,3 +111,10 @@ def test_every_page_of_the_docs_is_in_the_sites_menu():
     ]
     names = {page.relative_to(root).with_suffix("").as_posix() for page in pages}
     assert names - {"scanner/docs/pypi"} <= set(re.findall(r"<([\w./-]+)>", menu))
+
+
+def test_the_docs_stay_short(repository):
+    """Words as `wc -w` counts them, without the rendered pages of papers and notebooks."""
+    folders = ("docs", "docs/site", "scanner/docs")
+    pages = [page for folder in folders for page in (repository / folder).glob("*.md")]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 15_000
