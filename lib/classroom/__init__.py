@@ -12,8 +12,6 @@ No answer is written down here: every one is computed by the library from the nu
 lesson shows. The lessons themselves are the notebooks in notebooks/lessons.
 """
 
-from __future__ import annotations
-
 from classroom.answer_sheet import export
 from classroom.lesson import Feedback
 from classroom.questions import LESSONS, after, check, hide, hint, reveal

@@ -6,8 +6,6 @@ The sheet is kept in the kernel's memory: a new kernel starts an empty one. What
 text on the page and never markup.
 """
 
-from __future__ import annotations
-
 import html
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ classes that can win only under a mask. `INDEX` is a ring of six documents, each
 query; a query returns the two with the largest products.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache

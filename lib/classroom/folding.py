@@ -5,8 +5,6 @@ One strict-causal head with values v = x. On the line the slope is e'(x) = 1 - c
 plane the block is I - S M. NumPy only.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import brentq
 

@@ -4,8 +4,6 @@ A page (`static/lesson.js`) saves every answer beside what it replied. Replies a
 each answer is read and judged again. Explanations are for a human reader.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -4,8 +4,6 @@
 Tokens are counted from 1 here, as in the explorer: token 1 is row 0. A is the identity throughout.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

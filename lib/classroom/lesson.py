@@ -4,8 +4,6 @@ The sentences of a lesson stand in `sentences/NAME.yaml`, where a teacher can ch
 lesson's module registers a function for each question, which chooses among them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ a `classroom` that notes what they ask and show. Cells tagged `kernel`, which sp
 out, and so is what asks the kernel about a figure.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import html

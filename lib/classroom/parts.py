@@ -6,8 +6,6 @@ writes. `STREAM` holds the states of four tokens in the plane, `WORDS` the rows 
 NumPy only.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from classroom import reading, recorded

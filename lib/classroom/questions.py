@@ -5,8 +5,6 @@ A lesson runs from top to bottom in one kernel, so what was answered is kept her
 memory, and nowhere else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import WeakSet

@@ -5,8 +5,6 @@ Four classes A, B, C, D with two features; a ranking is written from the least t
 class.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

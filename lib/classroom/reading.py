@@ -6,8 +6,6 @@ generous in form (a list, tuple or array; 12 or 12.0) and strict in meaning (no 
 no NaN, no truth value for a count).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

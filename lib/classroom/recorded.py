@@ -4,8 +4,6 @@ a number from there.
 Lessons run without PyTorch and without the models; the results lie beside them in the clone.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

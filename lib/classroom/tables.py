@@ -5,8 +5,6 @@ whole numbers there are runs of one reply each, in which `{n}` stands for the an
 questions are judged by `static/lesson_answers.js`, with `words` and `data`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from itertools import chain, combinations, permutations

@@ -9,8 +9,6 @@ its score is then never above a mean of theirs. Without a bias and without a box
 vanish: the weights reproduce the row. Everything here is computed in fractions, without rounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache

@@ -5,8 +5,6 @@ cannot (001, Sections 3.1 to 3.3).
 `OWN_ROW` class D wins, but not at its own row.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

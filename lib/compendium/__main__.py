@@ -1,7 +1,5 @@
 """Command line of the compendium's tools: what the Makefile calls."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

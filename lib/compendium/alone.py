@@ -6,8 +6,6 @@ The clone is of the last commit. Between two notebooks everything that git does 
 that none finds what another left. What a notebook needs from another, it makes itself.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -9,8 +9,6 @@ this machine's own. `LABEL.json` points at the entry made or read last, which `r
 Everything here may be deleted at any time.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

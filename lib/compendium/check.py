@@ -21,8 +21,6 @@ A difference that is not listed fails; so does a listed one that left its range,
 or is no difference any more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

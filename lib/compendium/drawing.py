@@ -2,8 +2,6 @@
 features with exact polygons and their names.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

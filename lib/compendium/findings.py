@@ -3,8 +3,6 @@
 `make claims` prints `in_words`, `make check` prints `changes`.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Notebooks as text: their cells, their parameters, and the calls in their code."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Iterator

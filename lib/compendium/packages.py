@@ -5,8 +5,6 @@ directly or through others, with its hashes. Standard library only: make asks fo
 anything is installed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

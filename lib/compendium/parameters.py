@@ -16,8 +16,6 @@ of one's own, `notebooks/params/own/mine.yaml`, from notebooks to the parameters
 papermill only logs a misspelt parameter and YAML reads `1e-3` as text; here both are errors.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

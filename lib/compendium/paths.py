@@ -3,8 +3,6 @@
 data/raw -> data/processed -> results/<profile>/NN_name -> figures/<profile> -> README.md
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

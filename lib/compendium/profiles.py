@@ -8,8 +8,6 @@ papers' own scale). `own/NAME` is never committed. It is a reader's own file
 that was changed by hand).
 """
 
-from __future__ import annotations
-
 SMOKE, DEFAULT = "smoke", "default"
 BUILT_IN = (SMOKE, DEFAULT, "full", "paper")
 COMMITTED = ("full", DEFAULT)  # whose results git keeps, the larger first

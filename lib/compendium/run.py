@@ -8,8 +8,6 @@ goes to `NAME.failed.ipynb`, and only a complete one is renamed to `NAME.ipynb`,
 looks for. What the notebook prints goes to `NAME.log`.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

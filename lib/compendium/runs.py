@@ -4,8 +4,6 @@ papers, site), or what ran last in this clone (`make check`).
 Among committed runs one on real data goes before one on a stand-in.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json

@@ -5,8 +5,6 @@ the interval is Student's t, since a bootstrap over three values covers 74% wher
 methods that were run on the same seeds are compared by the differences of each pair.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

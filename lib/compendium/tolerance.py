@@ -6,8 +6,6 @@ picture replaces the one that is there only where it differs by more. What a sto
 single precision leaves of a zero is larger: such a notebook says how large (`book.noise = 1e-8`).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

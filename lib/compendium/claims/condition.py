@@ -6,8 +6,6 @@ numbers, `True`, `False`, comparisons (also chained), `and`, `or`, `not`, `+ - *
 `min`, `max`. What is asked whether it is true must be a truth value, everything else a number.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass

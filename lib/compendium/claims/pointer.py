@@ -6,8 +6,6 @@ written so. Pointers are checked where the texts lie, which are not part of the 
 (`<paper>_*.txt` in `$SOFTGEOM_PAPERS`, or in `shared/papers` beside the clone).
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ The fields stand in CONTRIBUTING.md, their shapes in `data/claims/schema.json`. 
 can be wrong is found when the register is read, each fault in one sentence, before anything runs.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import json

@@ -6,8 +6,6 @@ counts for or against a source. An experiment is open at a scale that cannot tel
 on stand-in data.
 """
 
-from __future__ import annotations
-
 import math
 import string
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ the committed one may be right (another conversion of the same corpus): it is us
 that was fetched carries its own SHA-256 in `ORIGIN.json`: where it differs, it is refused.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import logging

@@ -8,8 +8,6 @@ scikit-learn's and what punctuation leaves of contractions (theirs: NLTK's), a s
 when it occurs in the corpus (theirs: in WordNet), and a random order stands for theirs.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from dataclasses import dataclass

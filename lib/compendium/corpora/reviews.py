@@ -2,8 +2,6 @@
 the sentiment that people gave them.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 from dataclasses import dataclass

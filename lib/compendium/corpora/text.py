@@ -2,8 +2,6 @@
 language reference.
 """
 
-from __future__ import annotations
-
 import platform
 from dataclasses import dataclass
 from pathlib import Path

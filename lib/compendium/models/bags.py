@@ -7,8 +7,6 @@ All that stands between the preceding tokens and the logits is d numbers. A stud
 distribution of a teacher instead of the next token.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

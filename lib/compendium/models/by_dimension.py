@@ -7,8 +7,6 @@ random words; both are judged over seeds, of which each has a split of its own. 
 null: the twin from another start, and the random words drawn once more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

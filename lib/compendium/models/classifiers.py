@@ -2,8 +2,6 @@
 the one that the authors of 004 published.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

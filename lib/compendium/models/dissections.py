@@ -8,8 +8,6 @@ random tokens, read twice; in the twin the first reading is of other tokens. *In
 twin Mary gave it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

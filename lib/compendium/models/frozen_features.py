@@ -3,8 +3,6 @@ text recogniser's, labelled by what it reads itself, and a language model's stat
 token that follows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

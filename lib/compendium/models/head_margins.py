@@ -2,8 +2,6 @@
 what noise does, position by position of real text, in float64.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Collection

@@ -4,8 +4,6 @@ probe reads from the stream, and whether the model uses it. Each measurement has
 A large model takes minutes for each, so `measured` keeps the tables, by the model's unembedding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial

@@ -2,8 +2,6 @@
 on request a released one.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Several notebooks ask about the same head. What is read back of a scan is the ev
 notebook verifies again.
 """
 
-from __future__ import annotations
-
 import os
 import unicodedata
 from collections.abc import Iterable, Sequence

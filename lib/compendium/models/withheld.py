@@ -21,8 +21,6 @@ width, and none of them is ever the only winner.
 Several seeds are trained side by side, each as if alone: AdamW treats every number by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

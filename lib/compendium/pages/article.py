@@ -5,8 +5,6 @@ committed results: `value("18_reachable_vocabulary/outputs_ppocr-v6", ",")` is a
 `runs.recorded` and a format, `source(NOTEBOOK, CLAIM)` links where numbers come from.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

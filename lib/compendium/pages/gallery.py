@@ -5,8 +5,6 @@ is made, then every committed figure with its caption and the claims that it bel
 the same here and on the site.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ tables, verdicts and conclusion, so that results are read without running anythi
 Code stands in the notebook; the site folds it in below the prose that it belongs to.
 """
 
-from __future__ import annotations
-
 import ast
 import posixpath
 import re

@@ -13,8 +13,6 @@ A template (Jinja2) calls these functions::
     {{ links() }}                                              to the site, at pyproject.toml's address
 """
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

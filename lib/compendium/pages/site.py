@@ -4,8 +4,6 @@ the story and the page that scans). It shows the committed results; nothing is e
 A notebook's page is that of the repository, with the code folded in.
 """
 
-from __future__ import annotations
-
 import html
 import shutil
 import subprocess

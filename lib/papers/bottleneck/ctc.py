@@ -6,8 +6,6 @@ probability of a text is the sum over its alignments. All C^T alignments are lis
 nothing is approximate but the floats.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, product

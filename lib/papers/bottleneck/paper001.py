@@ -25,8 +25,6 @@ reconstruction with that one-sided error: a class is declared to be on the hull 
 of a fixed list of directions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

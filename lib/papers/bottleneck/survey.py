@@ -5,8 +5,6 @@ vocabulary between two languages of different scripts; only tokens of the target
 counted, and none with digits or punctuation.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable

@@ -18,8 +18,6 @@ states, W_OV1 = W_V W_O first):
 about 1 / sqrt(D) for matrices that have nothing to do with each other.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 import torch
 from torch import Tensor

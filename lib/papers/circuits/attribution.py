@@ -14,8 +14,6 @@ blank has no one right choice: here each position has the mean of all embeddings
 tokens, such as the start of the text, may stay.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

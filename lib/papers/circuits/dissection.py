@@ -9,8 +9,6 @@ is named:
     final state = sum of writers;  folded = unfolded;  logits = sum of writers.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -17,8 +17,6 @@ W_K are reordered. Every tensor of the state dict must have found its place, so 
 a part more is refused, not cut.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -10,8 +10,6 @@ A norm after each block (post-norm, the original transformer) cannot be folded t
 connection reads it too.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

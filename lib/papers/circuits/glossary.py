@@ -1,7 +1,5 @@
 """Each symbol of the notes (002), its tensor, and its shape as written there and as in a model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

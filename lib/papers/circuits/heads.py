@@ -12,8 +12,6 @@ position j by R(j), block-diagonal rotations of adjacent pairs, and R(i) R(j)^T 
 circuit depends on the offset, W_QK(i - j) = W_Q R(i - j) W_K^T, and on nothing else of i and j.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -20,8 +20,6 @@ is centred (W -> W P), then z = z P, sigma(z)^2 = mean(z^2), and LayerNorm *is* 
 hyperplane was the whole difference.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

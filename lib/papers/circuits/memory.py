@@ -15,8 +15,6 @@ modulus. Three questions are asked, each with a null:
 The corpus goes through the model in chunks of windows, and only the triggers stay, L F k numbers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

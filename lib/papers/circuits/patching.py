@@ -16,8 +16,6 @@ A share (`stream.logit_shares`) says what is *in* a logit; an intervention says 
 scale. `direct_effects` stands between: the final stream without the write, nothing else recomputed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

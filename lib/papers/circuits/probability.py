@@ -8,8 +8,6 @@ bisecting hyperplanes, min_j (l_t - l_j) / |w_t - w_j|: the margin that the bott
 certifies (there called radius), here at states that occur.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -9,8 +9,6 @@ control. Whether the model uses what a probe reads is another question: project 
 out of the states and run on (Elazar et al. 2021).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

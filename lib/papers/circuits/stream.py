@@ -11,8 +11,6 @@ The shares are exact, but s(x) depends on all writers: they say what is in the s
 happen without one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pandas as pd

@@ -6,8 +6,6 @@ lives in Python; `page(name)` is the same figure as one self-contained HTML text
 kernel. `scan_page()` is a page on which a layer is dropped and scanned.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -10,8 +10,6 @@ singular (003, Theorem 1).
 The numbers come from `papers.margins.jacobian` with strict-causal attention, W_K = I and W_Q = M.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -2,8 +2,6 @@
 and numbers, for Python and JavaScript alike.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

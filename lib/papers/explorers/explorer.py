@@ -2,8 +2,6 @@
 them adds its script and its state.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import anywidget

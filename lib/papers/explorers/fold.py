@@ -10,8 +10,6 @@ Proposition 1).
 The numbers come from `papers.margins.scalar`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

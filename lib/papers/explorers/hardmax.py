@@ -11,8 +11,6 @@ The numbers come from `papers.hardmax`. A = R diag(sqrt(ratio), 1 / sqrt(ratio))
 positive definite by construction.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

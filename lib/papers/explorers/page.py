@@ -2,8 +2,6 @@
 an iframe.
 """
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Mapping

@@ -11,8 +11,6 @@ its own verdicts, so that a drag is answered at once; `verdicts` is the library'
 same numbers, with all of the plane as features.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -7,8 +7,6 @@ differently the two classes use it (Wang and Manning, "Baselines and bigrams", 2
 probabilities on unlabelled reviews are targets for distillation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ Each case carries its answer: which tokens become leaders and where every token 
 alpha = 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -23,8 +23,6 @@ With g h = 2^k the tokens of a sequence end with w = 1 + the sum of 2^k over its
 number of its own, and a layer of N ReLUs interpolates the label from that number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -13,8 +13,6 @@ tracer. The step takes NumPy arrays and PyTorch tensors alike. Under autograd th
 sets C_i fixed, which is the exact derivative away from ties.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ diagonal in these; their ties are exact in floating point. Everything is drawn f
 the caller gives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise

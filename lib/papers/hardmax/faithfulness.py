@@ -10,8 +10,6 @@ hard dynamics; leaders and limits in double precision.
 Symbols: N reviews of at most n distinct words; the model's logit is <w, mean z^K> + v.
 """
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, replace
 from typing import Any

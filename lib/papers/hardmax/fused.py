@@ -22,8 +22,6 @@ Symbols: B reviews of at most n distinct words, counts 0 for padding; E (W, d) e
 v decoder, c = alpha / (1 + alpha).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -12,8 +12,6 @@ over their convex hull. What can be said depends on the shares g_1, g_2, ..., so
 them. Symbols: tokens Z (..., n, d), attractors V (m, d), A (d, d) symmetric.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ Source 004, Theorem: nonzero distinct tokens, A symmetric positive definite, alp
 for which no layer is defined raise a ValueError; other tokens are named and computed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from papers.arrays import Array, is_tensor, namespace, to_numpy

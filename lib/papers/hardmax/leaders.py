@@ -12,8 +12,6 @@ lost to a token at rounding distance. So leaders are recorded over layers, and l
 as clusters, not by index.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

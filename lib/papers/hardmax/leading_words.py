@@ -8,8 +8,6 @@ each word of the vocabulary, NaN where the lexicon does not list it. N reviews o
 words, `Anatomy` from `faithfulness.dissect`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

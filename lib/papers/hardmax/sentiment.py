@@ -10,8 +10,6 @@ Each argmax is held fixed in the gradient, the exact derivative almost everywher
 of at most n distinct words, W words in the vocabulary, E (W, d), w (d,), v and alpha > 0 scalars.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib
 import importlib.util

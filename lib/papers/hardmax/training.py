@@ -7,8 +7,6 @@ fixed alpha may be approached from below, and words may be left out at random; a
 say what the source does. N reviews, targets (N,) in [0, 1].
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -6,8 +6,6 @@ Closed forms (``jacobian``, ``spectral``, ``scalar``), the generative model and 
 PyTorch when they are first asked for.  ``jacobian`` and the log-barrier take arrays of both.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -18,8 +18,6 @@ estimate adds a standard error over its probes, itself an estimate: with few pro
 rare large deviations.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

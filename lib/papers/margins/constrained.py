@@ -14,8 +14,6 @@ has its own path and its own local optimum.
 Shapes: past (n,), tail (k,), margins and multipliers (k,).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

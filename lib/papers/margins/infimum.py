@@ -46,8 +46,6 @@ Repair.  u^T S_i u <= E (u^T x)^2 <= R^2 for unit u, so |S_i| <= R^2, |det(I - S
 Shapes: X (T, d), M (d, d), v (d,); positions from 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 

@@ -25,8 +25,6 @@ to the tokens, averaged over heads; weights (..., T, T) or (..., H, T, T); block
 Arrays of NumPy and tensors of PyTorch alike, which stay differentiable; PyTorch is never imported.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 from papers.arrays import Array, alike, identity, namespace

@@ -14,8 +14,6 @@ say whether u has unit length or is Gaussian; ``direction`` does.
 Shapes: embeddings X (B, T, d), losses (windows, T), E (V, d).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ as coupling c t^2.
 Shapes: sequences (N, T) -> (N,).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

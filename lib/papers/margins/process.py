@@ -16,8 +16,6 @@ x_i)).  Integrating x_3 out gives back the law of length 2 only if the one-step 
 a density, that is if x -> e(x) is bijective.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

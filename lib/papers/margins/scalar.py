@@ -16,8 +16,6 @@ x_2| > 2 / sqrt(c), since their variance reaches (x_1 - x_2)^2 / 4.
 Shapes: x (...), past (n,), sequences (N, T).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -17,8 +17,6 @@ With d = 1 and A = c Var they are 1 - |c| Var, 1 - c Var and |1 - c Var|.  Shape
 d), of NumPy or PyTorch -> (...), of NumPy.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

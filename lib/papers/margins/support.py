@@ -14,8 +14,6 @@ the positions that carry the pressure: T for equal shares, 1 for a single one. S
 (..., T).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

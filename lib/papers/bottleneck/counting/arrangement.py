@@ -17,8 +17,6 @@ A hyperplane a.x + c = 0 is a tuple of integers (a_1, ..., a_d, c) without commo
 non-zero entry positive.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction

@@ -17,8 +17,6 @@ Theorem 2). D_d vanishes once d is the rank of the log P whose rows (and with a 
 centred; with a bias, D_0 is the mutual information of context and class.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -18,8 +18,6 @@ for then the increases of y along the ranking, all positive by (3), would combin
 is not. `decide_ranking` returns the feature vector or the weights, either of them in fractions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

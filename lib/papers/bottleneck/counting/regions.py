@@ -32,8 +32,6 @@ Weights in special position realise fewer: `papers.bottleneck.counting.arrangeme
 one by one.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Iterable, Iterator

@@ -7,8 +7,6 @@ lines. No grid of pixels is involved: a region is there or not, however thin it 
 of fractions; polygons are lists of points, counter-clockwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise

@@ -10,8 +10,6 @@ A picture has one ray for each pixel. What the eye sees is the first point of th
 the ranking of a point p is the order of the logits B^T p.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
