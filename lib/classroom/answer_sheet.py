@@ -34,9 +34,7 @@ def note(name: str, answer: Any, feedback: Feedback) -> None:
 
 
 def page(name: str = "", explanation: str = "") -> str:
-    """The sheet as one HTML text, the questions in the order in which they were first tried, each
-    with every attempt.
-    """
+    """The sheet as one HTML text: the questions in the order first tried, with every attempt."""
     solved = sum(any(feedback.right for _, feedback in tries) for tries in _attempts.values())
     questions = [_question(asked, tries) for asked, tries in _attempts.items()]
     if explanation.strip():

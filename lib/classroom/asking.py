@@ -61,9 +61,7 @@ def losers(names: frozenset[str]) -> frozenset[str]:
 
 @cache
 def best_mask(name: str) -> frozenset[str]:
-    """A largest candidate set of `VOCABULARY` that holds a class, and of which everybody can
-    win.
-    """
+    """A largest candidate set of `VOCABULARY` that holds a class, and of which all can win."""
     others = sorted(frozenset(VOCABULARY.tokens or ()) - {name})
     sizes = range(len(others), 0, -1)
     candidates = (frozenset({name, *some}) for k in sizes for some in combinations(others, k))
@@ -138,9 +136,7 @@ def pairs_together() -> int:
 
 
 def shares() -> list[Fraction]:
-    """The weights (of `APART`, then of `OTHERS`) with which the means of both pairs are one point:
-    where their segments cross.
-    """
+    """The weights (of `APART`, then of `OTHERS`) of the point at which their segments cross."""
     (a, c), (b, d) = ([_document(name) for name in side] for side in (APART, OTHERS))
     s, t = np.linalg.solve(np.column_stack([c - a, b - d]), b - a)  # a + s (c - a) = b + t (d - b)
     return [Fraction(float(value)).limit_denominator(1000) for value in (1 - s, s, 1 - t, t)]
@@ -196,11 +192,8 @@ def _shares_fault(answer: tuple[Fraction, ...]) -> str | None:
     return say("shares differ", names=pairs[0], apart=apart, others=pairs[1], there=there)
 
 
-@LESSON.exercise("5", reading.whole_number(1, 10**6))
-def _dimension_fault(answer: int) -> str | None:
-    right = smallest_dimension()
-    if answer == right:
-        return None
+@LESSON.exercise("5", reading.whole_number(1, 10**6), right=smallest_dimension)
+def _dimension_fault(answer: int, right: int) -> str:
     if answer == 3:
         return say("dimension three")
     return say("dimension less" if answer < right else "dimension more")

@@ -34,9 +34,7 @@ def determinants(X: np.ndarray, c: float) -> np.ndarray:
 
 
 def first_folding_coupling(past: np.ndarray) -> float:
-    """The coupling at which the slope at x = 0 of two symmetric tokens reaches zero: beyond it the
-    line folds.
-    """
+    """The coupling at which the slope at x = 0 of two symmetric tokens is zero: then it folds."""
     return float(brentq(lambda c: float(margin(0.0, past, c)), 1e-9, 1e6))
 
 
@@ -118,10 +116,10 @@ def _distance_fault(answer: float) -> str | None:
     return say("distance more" if slope > 0 else "distance less", slope=slope)
 
 
-@LESSON.exercise("3", reading.whole_number(0, 100))
-def _preimages_fault(answer: int) -> str | None:
-    if answer == len(preimages(0.0, PAIR, PAIR_COUPLING)):
-        return None
+@LESSON.exercise(
+    "3", reading.whole_number(0, 100), right=lambda: len(preimages(0.0, PAIR, PAIR_COUPLING))
+)
+def _preimages_fault(answer: int, _: int) -> str:
     return say("preimages" if answer % 2 else "preimages even")
 
 

@@ -45,9 +45,7 @@ class Grade:
 
 
 def grade(path: Path) -> Grade:
-    """Judge the answers in a file that a lesson's page saved; ValueError, which says why, when it
-    is no such file.
-    """
+    """Judge the answers in a file that a lesson's page saved; ValueError when it is none."""
     if path.stat().st_size > _LONGEST:
         raise ValueError("it is too large for a file of answers")
     found = _DATA.search(path.read_text(encoding="utf-8", errors="replace"))
@@ -79,9 +77,7 @@ def grade(path: Path) -> Grade:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Print a line for each file, and write the table that is asked for; 1 when a file cannot be
-    graded.
-    """
+    """Print a line for each file, and write the table; 1 when a file cannot be graded."""
     about = "Grade what learners handed in from the lessons' pages."
     parser = argparse.ArgumentParser(prog="python -m classroom", description=about)
     parser.add_argument("places", nargs="+", type=Path, metavar="FILE_OR_FOLDER")

@@ -42,9 +42,14 @@ def layers_needed(alpha: float) -> int:
     return int(np.argmax(distance < PERCENT * distance[0]))
 
 
-def late_leaders(Z: np.ndarray, layers: int = 12) -> frozenset[int]:
+def _history(Z: np.ndarray) -> np.ndarray:
+    """Who leads at each of twelve layers (alpha = 1)."""
+    return leader_history(trajectory(Z, IDENTITY, 1.0, 12, check=False), IDENTITY)
+
+
+def late_leaders(Z: np.ndarray) -> frozenset[int]:
     """The tokens, counted from 1, that lead at some layer but not at the start (alpha = 1)."""
-    history = leader_history(trajectory(Z, IDENTITY, 1.0, layers, check=False), IDENTITY)
+    history = _history(Z)
     return frozenset((np.flatnonzero(history.any(axis=0) & ~history[0]) + 1).tolist())
 
 
@@ -81,9 +86,7 @@ def _compare_slower(guess: bool) -> str:
 
 
 def nearest_other(i: int) -> frozenset[int]:
-    """Token i (from 0) with its nearest neighbour: the groups that a reader makes who thinks of
-    distances.
-    """
+    """Token i (from 0) with its nearest neighbour: the groups of a reader who thinks of distances."""
     distance = np.linalg.norm(START - START[i], axis=1)
     return frozenset((i, int(np.argsort(distance)[1])))
 
@@ -100,11 +103,10 @@ def _compare_real(guess: int) -> str:
     return f"{say('real found', guess=guess, kept=kept)} {say(thought, **known)}"
 
 
-@LESSON.exercise("1", reading.members(range(1, len(START) + 1)))
-def _attended_fault(answer: frozenset[int]) -> str | None:
-    right = attended(START, ASKED)
-    if answer == right:
-        return None
+@LESSON.exercise(
+    "1", reading.members(range(1, len(START) + 1)), right=lambda: attended(START, ASKED)
+)
+def _attended_fault(answer: frozenset[int], right: frozenset[int]) -> str:
     if not answer:
         return say("attended empty")
     if ASKED in answer:
@@ -128,11 +130,13 @@ def _step_fault(z: np.ndarray) -> str | None:
     return say(f"step {next(near, '')}".strip())
 
 
-@LESSON.exercise("3", reading.whole_number(0, 10**4), lambda _: {"slowly": layers_needed(0.1)})
-def _layers_fault(answer: int) -> str | None:
-    right = layers_needed(1.0)
-    if answer == right:
-        return None
+@LESSON.exercise(
+    "3",
+    reading.whole_number(0, 10**4),
+    lambda _: {"slowly": layers_needed(0.1)},
+    right=lambda: layers_needed(1.0),
+)
+def _layers_fault(answer: int, right: int) -> str:
     if answer > right:
         return say("layers more")
     return say("layers", layers=answer, s="s" * (answer != 1), kept=0.5**answer)
@@ -163,20 +167,18 @@ def _edge_fault(z: np.ndarray) -> str | None:
     return None
 
 
-@LESSON.exercise("6", reading.members(range(1, len(EMERGING) + 1)))
-def _late_fault(answer: frozenset[int]) -> str | None:
-    history = leader_history(trajectory(EMERGING, IDENTITY, 1.0, 12, check=False), IDENTITY)
-    if answer == late_leaders(EMERGING):
-        return None
+@LESSON.exercise(
+    "6", reading.members(range(1, len(EMERGING) + 1)), right=lambda: late_leaders(EMERGING)
+)
+def _late_fault(answer: frozenset[int], _: frozenset[int]) -> str:
+    history = _history(EMERGING)
     if any(history[0][i - 1] for i in answer):
         return say("late start")
     return say("late never" if any(not history[:, i - 1].any() for i in answer) else "late")
 
 
 def _run(Z: np.ndarray) -> TheoremCheck | str:
-    """What becomes of the tokens with alpha = 1, or a sentence on why the theorem does not speak of
-    them.
-    """
+    """What becomes of the tokens with alpha = 1, or a sentence on why the theorem is silent."""
     if problems := violated_hypotheses(Z):
         return say("silent", problem=problems[0])
     found = check_theorem(Z, IDENTITY, 1.0)

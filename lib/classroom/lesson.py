@@ -63,9 +63,7 @@ class Lesson:
         return self.sentences[called].format(**values)
 
     def prediction(self, key: str, read: Reader) -> Callable[..., Any]:
-        """Register a function of a guess: what the library finds, and why the guess is right or the
-        thought that probably led to it.
-        """
+        """Register a function of a guess: what the library finds, and the thought behind the guess."""
 
         def register(compare: Callable[[Any], str]) -> Callable[[Any], str]:
             def reply(guess: Any) -> Feedback:
@@ -78,17 +76,28 @@ class Lesson:
         return register
 
     def exercise(
-        self, key: str, read: Reader, facts: Callable[[Any], dict[str, Any]] | None = None
+        self,
+        key: str,
+        read: Reader,
+        facts: Callable[[Any], dict[str, Any]] | None = None,
+        *,
+        right: Callable[[], Any] | None = None,
     ) -> Callable[..., Any]:
-        """Register a function of an answer: what is wrong with it, None when it is right.
+        """Register a function of an answer: what is wrong with it, None when it is right. Where
+        there is one `right` answer, the function gets a wrong one and the right one.
 
         A right answer gets the sentence `right KEY`, in which `{answer}` stands for it; `facts`
         computes what else that sentence needs.
         """
 
-        def register(find_fault: Callable[[Any], str | None]) -> Callable[[Any], str | None]:
+        def register(find_fault: Callable[..., str | None]) -> Callable[..., str | None]:
+            def fault_of(answer: Any) -> str | None:
+                if right is None:
+                    return find_fault(answer)
+                return None if answer == (wanted := right()) else find_fault(answer, wanted)
+
             def reply(answer: Any) -> Feedback:
-                fault = find_fault(answer)
+                fault = fault_of(answer)
                 if fault is not None:
                     return Feedback(fault, right=False, heading="Not yet.")
                 known = facts(answer) if facts else {}

@@ -59,9 +59,7 @@ def title(name: str) -> str:
 
 
 def page(name: str) -> str:
-    """The lesson in `notebooks/lessons/{name}.ipynb` as one HTML text; it asks nothing of a
-    network.
-    """
+    """The lesson `notebooks/lessons/{name}.ipynb` as one HTML text; it needs no network."""
     number = names().index(name)
     key = list(classroom.LESSONS)[number]
     shown = _Rendering()

@@ -60,12 +60,10 @@ def firing() -> frozenset[int]:
     return frozenset((np.flatnonzero(STATE @ KEYS > 0) + 1).tolist())
 
 
-def spread_of_norms(features: int = FEATURES) -> int:
+def spread_of_norms() -> int:
     """The dimension of the set of LayerNorm's outputs: the rank of its Jacobian at a random z."""
-    z, step = np.random.default_rng(0).normal(size=features), 1e-6
-    columns = [
-        (normalised(z + step * e) - normalised(z - step * e)) / (2 * step) for e in np.eye(features)
-    ]
+    z, steps = np.random.default_rng(0).normal(size=FEATURES), 1e-6 * np.eye(FEATURES)
+    columns = [(normalised(z + e) - normalised(z - e)) / 2e-6 for e in steps]
     return int(np.linalg.matrix_rank(np.array(columns), tol=1e-6))
 
 
@@ -90,20 +88,15 @@ def _compare_real(guess: str) -> str:
     return f"{found} {say('real' if guess == right else 'real wrong')}"
 
 
-@LESSON.exercise("1", reading.members([1, 2, 3, 4]))
-def _read_fault(answer: frozenset[int]) -> str | None:
-    if answer == {1, 2}:
-        return None
+@LESSON.exercise("1", reading.members([1, 2, 3, 4]), right=lambda: frozenset({1, 2}))
+def _read_fault(answer: frozenset[int], _: frozenset[int]) -> str:
     if answer & {3, 4}:
         return say("read ahead")
     return say("read self" if answer == {1} else "read some")
 
 
-@LESSON.exercise("2", reading.order("ABCD"))
-def _raised_fault(answer: tuple[str, ...]) -> str | None:
-    right = raised(STREAM[2] @ W_OV)
-    if answer == right:
-        return None
+@LESSON.exercise("2", reading.order("ABCD"), right=lambda: raised(STREAM[2] @ W_OV))
+def _raised_fault(answer: tuple[str, ...], right: tuple[str, ...]) -> str:
     if answer == right[::-1]:
         return say("raised turned")
     if answer == raised(STREAM[2]):
@@ -111,50 +104,41 @@ def _raised_fault(answer: tuple[str, ...]) -> str | None:
     return say("raised last" if answer[-1] == right[-1] else "raised")
 
 
-@LESSON.exercise("3", reading.whole_number(0, 10**4))
-def _rank_fault(answer: int) -> str | None:
-    if answer == NARROW:
-        return None
+@LESSON.exercise("3", reading.whole_number(0, 10**4), right=lambda: NARROW)
+def _rank_fault(answer: int, right: int) -> str:
     if answer == WIDE:
         return say("rank wide")
     if answer == WIDE // NARROW * HEADS:
         return say("rank heads")
-    return say("rank less" if answer < NARROW else "rank more")
+    return say("rank less" if answer < right else "rank more")
 
 
-@LESSON.exercise("4", reading.members("ABCD"))
-def _gauge_fault(answer: frozenset[str]) -> str | None:
-    right = unchanged()
-    if answer == right:
-        return None
+@LESSON.exercise("4", reading.members("ABCD"), right=unchanged)
+def _gauge_fault(answer: frozenset[str], right: frozenset[str]) -> str:
     if answer - right:
         return say("gauge both")
     return say("gauge more" if answer else "gauge none")
 
 
-@LESSON.exercise("5", reading.whole_number(0, 10**4))
-def _length_fault(answer: int) -> str | None:
-    right = round(float(np.linalg.norm(normalised(np.arange(FEATURES, dtype=float)))))
-    if answer == right:
-        return None
+def length_of_norms() -> int:
+    """The length of LayerNorm's output on `FEATURES` numbers, sqrt(d), for any that differ."""
+    return round(float(np.linalg.norm(normalised(np.arange(FEATURES, dtype=float)))))
+
+
+@LESSON.exercise("5", reading.whole_number(0, 10**4), right=length_of_norms)
+def _length_fault(answer: int, _: int) -> str:
     thoughts = {1: "length one", FEATURES: "length square"}
     return say(thoughts.get(answer, "length"))
 
 
-@LESSON.exercise("6", reading.whole_number(0, 10**4))
-def _dimension_fault(answer: int) -> str | None:
-    right = spread_of_norms()
-    if answer == right:
-        return None
+@LESSON.exercise("6", reading.whole_number(0, 10**4), right=spread_of_norms)
+def _dimension_fault(answer: int, right: int) -> str:
     thoughts = {right + 1: "dimension one", FEATURES: "dimension all"}
     return say(thoughts.get(answer, "dimension"))
 
 
-@LESSON.exercise("7", reading.members([1, 2, 3, 4]))
-def _firing_fault(answer: frozenset[int]) -> str | None:
-    right = firing()
-    if answer == right:
-        return None
+@LESSON.exercise("7", reading.members([1, 2, 3, 4]), right=firing)
+def _firing_fault(answer: frozenset[int], right: frozenset[int]) -> str:
     if answer == {1, 2, 3, 4} - right:
         return say("firing turned")
     return say("firing rows" if answer - right else "firing more")

@@ -72,9 +72,7 @@ def after(name: str, show: Callable[[], Any]) -> Any:
 
 
 def hint(name: str, number: int = 1) -> Feedback:
-    """Give the hint of that number (from 1) for an exercise; ValueError when there is none of that
-    name.
-    """
+    """The hint of that number (from 1) for an exercise; ValueError if there is no such exercise."""
     hints = _find(name, exercises=True).hints
     if number not in range(1, len(hints) + 1):
         count = "one hint" if len(hints) == 1 else f"{len(hints)} hints, numbered from 1"

@@ -31,9 +31,7 @@ say = LESSON.say
 
 
 def realised(W: np.ndarray, b: np.ndarray | None = None) -> int:
-    """How many rankings a layer W (C, d), b (C,) realises, counted exactly; 0 when two classes
-    always tie.
-    """
+    """How many rankings a layer W (C, d), b (C,) realises, exactly; 0 if two classes always tie."""
     lines = braid_arrangement(W, b)
     return 0 if lines is None else count_arrangement_regions(lines)
 
@@ -114,20 +112,14 @@ def _order_fault(answer: tuple[str, ...]) -> str | None:
     return say("order winner" if answer[-1] != right[-1] else "order others", last=answer[-1])
 
 
-@LESSON.exercise("2", reading.whole_number(0))
-def _lines_fault(answer: int) -> str | None:
-    lines = _tie_lines(FIVE)
-    if answer == lines:
-        return None
+@LESSON.exercise("2", reading.whole_number(0), right=lambda: _tie_lines(FIVE))
+def _lines_fault(answer: int, lines: int) -> str:
     thoughts = {FIVE.classes: "lines classes", 2 * lines: "lines twice"}
     return say(thoughts.get(answer, "lines too"), few=few_or_many(answer, lines))
 
 
-@LESSON.exercise("3", reading.whole_number(0))
-def _five_fault(answer: int) -> str | None:
-    count = realised(FIVE.W)
-    if answer == count:
-        return None
+@LESSON.exercise("3", reading.whole_number(0), right=lambda: realised(FIVE.W))
+def _five_fault(answer: int, count: int) -> str:
     thoughts = {_tie_lines(FIVE): "five lines", math.factorial(FIVE.classes): "five orders"}
     return say(thoughts.get(answer, "five too"), few=few_or_many(answer, count))
 

@@ -121,9 +121,7 @@ def choice(*options: str) -> Reader:
 
 
 def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
-    """Finite numbers of a shape; an entry (low, high) of `shape` allows that many. `what` names the
-    object in messages.
-    """
+    """Finite numbers of a shape, in which (low, high) allows that many; `what` names it."""
 
     def read(answer: Any) -> np.ndarray:
         try:
@@ -154,9 +152,7 @@ def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
 
 
 def fractions(count: int, what: str) -> Reader:
-    """So many exact fractions: `Fraction(1, 3)`, `"1/3"`, whole numbers; a float counts as the
-    binary fraction that it is.
-    """
+    """So many exact fractions: `Fraction(1, 3)`, `"1/3"`, whole numbers, a float as it is."""
 
     def read(answer: Any) -> tuple[Fraction, ...]:
         parts = list(answer) if isinstance(answer, (list, tuple, np.ndarray)) else [answer]
@@ -199,9 +195,7 @@ def _exact(text: str) -> Fraction:
 
 
 def members(names: Sequence[Any]) -> Reader:
-    """A set of names, in any order: {"A", "C"}, ["A", "C"], "AC", or a single name; the empty set
-    is allowed.
-    """
+    """A set of names, in any order: {"A", "C"}, ["A", "C"], "AC", or one name; it may be empty."""
 
     def read(answer: Any) -> frozenset[Any]:
         return frozenset(_named(answer, names, "a set"))
@@ -261,9 +255,7 @@ def _named(answer: Any, names: Sequence[Any], kind: str) -> list[Any]:
 
 
 def written(answer: Any, longest: int) -> str:
-    """What was written, as Python prints it, cut to so many characters; whatever it is, this raises
-    nothing.
-    """
+    """What was written, as Python prints it, cut to so many characters; this never raises."""
     try:
         text = repr(answer)
     # of an object that somebody made, or of an integer with more digits than Python prints
@@ -318,7 +310,5 @@ def _example(shape: tuple[Any, ...]) -> str:
 
 
 def _capital(text: str) -> str:
-    """For the beginning of a sentence; a letter that stands for itself stays as it is, since b is
-    not B.
-    """
+    """For the beginning of a sentence; a single letter stays as it is, since b is not B."""
     return text if len(text) == 1 else text[:1].upper() + text[1:]

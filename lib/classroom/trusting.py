@@ -32,31 +32,29 @@ LESSON = Lesson("trusting")
 say = LESSON.say
 
 
-def exact_weights(target: str = "D", blocking: str = "ABC") -> dict[str, Fraction]:
-    """The weights of three classes that reproduce a row and sum to one."""
+def exact_weights(blocking: str = "ABC") -> dict[str, Fraction]:
+    """The weights of three classes that reproduce the row of D and sum to one."""
     rows = Matrix([[*ROWS[name], 1] for name in blocking])
-    solution = rows.T.LUsolve(Matrix([*ROWS[target], 1]))
+    solution = rows.T.LUsolve(Matrix([*ROWS["D"], 1]))
     return {name: Fraction(str(weight)) for name, weight in zip(blocking, solution, strict=True)}
 
 
-def residual(weights: Weights, target: str = "D") -> tuple[Fraction, Fraction]:
-    """What the weighted mean of rows leaves of the target's row, exactly."""
-    u, v = map(Fraction, ROWS[target])
+def residual(weights: Weights) -> tuple[Fraction, Fraction]:
+    """What the weighted mean of rows leaves of the row of D, exactly."""
+    u, v = map(Fraction, ROWS["D"])
     for name, share in weights.items():
         u, v = u - share * ROWS[name][0], v - share * ROWS[name][1]
     return u, v
 
 
-def flaw(weights: Weights, target: str = "D") -> str | None:
-    """Why the weights do not prove, for features of any size and no bias, that the target never
-    wins; None where they do.
-    """
+def flaw(weights: Weights) -> str | None:
+    """Why the weights do not prove, with no bound or bias, that the target never wins, or None."""
     if negative := [name for name, share in weights.items() if share < 0]:
         return say("flaw negative", name=negative[0])
     if (total := sum(weights.values(), Fraction(0))) != 1:
         return say("flaw sum", total=total)
-    u, v = residual(weights, target)
-    return say("flaw miss", target=target, u=u, v=v) if (u, v) != (0, 0) else None
+    u, v = residual(weights)
+    return say("flaw miss", target="D", u=u, v=v) if (u, v) != (0, 0) else None
 
 
 def certificates() -> dict[str, dict[str, Fraction]]:
@@ -81,9 +79,7 @@ def printed_weights() -> dict[str, Fraction]:
 
 
 def largest_box() -> int:
-    """The largest whole L for which the printed decimals prove that D never wins on |x| <= L, given
-    the gap of the biases.
-    """
+    """The largest whole L on whose box |x| <= L the printed decimals prove that D never wins."""
     return int(GAP / sum(abs(r) for r in residual(printed_weights())))
 
 
@@ -154,11 +150,9 @@ def _bias_fault(answer: tuple[Fraction, ...]) -> str | None:
     return say("bias more" if large else "bias less", off=off)
 
 
-@LESSON.exercise("4", reading.whole_number(0))
-def _box_fault(answer: int) -> str | None:
-    right, miss = largest_box(), sum(abs(r) for r in residual(printed_weights()))
-    if answer == right:
-        return None
+@LESSON.exercise("4", reading.whole_number(0), right=largest_box)
+def _box_fault(answer: int, right: int) -> str:
+    miss = sum(abs(r) for r in residual(printed_weights()))
     if answer == 2 * right:
         return say("box larger")
     name = "box more" if answer > right else "box less"

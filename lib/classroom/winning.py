@@ -37,9 +37,7 @@ say = LESSON.say
 
 
 def winners(layer: SoftmaxLayer, features: FeatureSet | None = None) -> frozenset[str]:
-    """The names of the classes that are proven to win somewhere; all of R^d is searched unless
-    `features` says otherwise.
-    """
+    """The names of the classes that are proven to win somewhere: in R^d, or where `features` say."""
     table = scan(layer, features=features or Unbounded()).table
     return frozenset(table.loc[table["verdict"] == "argmaxable", "token"])
 
@@ -51,9 +49,7 @@ def _never() -> frozenset[str]:
 
 @cache
 def blocking_weights() -> np.ndarray:
-    """The convex weights (3,) of A, B, C that make up the row of D in `TRIANGLE`, from the scan's
-    evidence.
-    """
+    """The convex weights (3,) of A, B, C that make up the row of D in `TRIANGLE`, as scanned."""
     evidence = scan(TRIANGLE, features=Unbounded()).evidence(3)
     assert isinstance(evidence, BlockingClasses)
     weights = np.zeros(3)
@@ -176,11 +172,9 @@ def _all_fault(b: np.ndarray) -> str | None:
     return say("all", stuck=", ".join(stuck)) if stuck else None
 
 
-@LESSON.exercise("6", reading.whole_number(1, 10**6))
-def _box_fault(answer: int) -> str | None:
-    if answer == smallest_half_width():
-        return None
-    if answer > smallest_half_width():
+@LESSON.exercise("6", reading.whole_number(1, 10**6), right=smallest_half_width)
+def _box_fault(answer: int, right: int) -> str:
+    if answer > right:
         return say("box more")
     ties = any(row[2] == row.max() for row in LATE.logits([[-answer], [answer]]))
     return say("box tie" if ties else "box less")
@@ -192,11 +186,8 @@ def never_in(features: FeatureSet) -> int:
     return CODED.classes - len(winners(CODED, features))
 
 
-@LESSON.exercise("7", reading.whole_number(0, CODED.classes))
-def _coded_fault(answer: int) -> str | None:
-    right = never_in(Unbounded())
-    if answer == right:
-        return None
+@LESSON.exercise("7", reading.whole_number(0, CODED.classes), right=lambda: never_in(Unbounded()))
+def _coded_fault(answer: int, right: int) -> str:
     # without a bias a class that wins at x wins at every multiple of x: the size of a box is free
     thoughts = {
         CODED.classes - right: "coded winners",
