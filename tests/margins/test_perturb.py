@@ -28,10 +28,9 @@ def test_noise_has_its_size_in_every_coordinate():
     assert torch.corrcoef(change.flatten(0, 1).T).fill_diagonal_(0).abs().max() < 0.2
 
 
-@pytest.mark.parametrize(("direction", "length"), [("unit", 0.5), ("gaussian", 0.5 * 4)])
-def test_drift_moves_a_sequence_along_one_direction(direction, length):
-    change = add_drift(torch.zeros(200, 40, 16).double(), 0.5, seeded(), direction)
-    assert change.norm(dim=-1).pow(2).mean().sqrt().item() == pytest.approx(length, rel=0.1)
+def test_drift_moves_a_sequence_along_one_direction():
+    change = add_drift(torch.zeros(200, 40, 16).double(), 0.5, seeded())
+    assert change.norm(dim=-1).pow(2).mean().sqrt().item() == pytest.approx(0.5, rel=0.1)
     _, singular, directions = torch.linalg.svd(change[:6], full_matrices=False)
     assert (singular[:, 1] < 1e-12 * singular[:, 0]).all()  # rank one: z u^T
     # each sequence has its own

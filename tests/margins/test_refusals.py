@@ -104,7 +104,6 @@ def prior(**readings):
         (lambda: perturb.Perturbation("shift", "absolute", 1, 0.1), "a family of noise, drift"),
         (lambda: perturb.Perturbation("noise", "rms", 1, 0.1), "a scale of absolute, relative"),
         (lambda: perturb.Perturbation("noise", "absolute", 1, -0.1), "sigma is -0.1"),
-        (lambda: perturb.add_drift(FLAT, 1.0, None, direction="cube"), "unit or gauss"),
     ],
 )
 def test_what_makes_no_sense_is_named(call, message):

@@ -11,7 +11,6 @@ from papers.margins.support import (
     barrier_shares,
     cumulative_shares,
     effective_support_size,
-    support_tokens,
 )
 
 scores = hnp.arrays(
@@ -68,13 +67,6 @@ def test_concentration_by_hand(shares, k, top, size):
 )
 def test_readings_by_hand(beta, reading, shares):
     assert barrier_shares(beta, reading) == pytest.approx(np.array(shares), nan_ok=True)
-
-
-def test_support_tokens_are_the_largest_scores_earlier_first():
-    assert support_tokens([1.0, 3.0, 3.0, 2.0], 3).tolist() == [1, 2, 3]
-    assert support_tokens([[0.0, 1.0], [5.0, 1.0]]).tolist() == [[1], [0]]
-    # Many ties: an unstable sort would shuffle them.
-    assert support_tokens(np.tile([1.0, 2.0], 200), 5).tolist() == [1, 3, 5, 7, 9]
 
 
 def test_intervals_overlap_where_they_share_a_point():

@@ -4,12 +4,12 @@ E.1).
 Two families act on the token embeddings e_t of a sequence before the first block:
 
 * noise:  e'_t = e_t + sigma eps_t, eps_t ~ N(0, I_d);
-* drift:  e'_t = e_t + sigma z_t u, z_t ~ N(0, 1), with one random direction u per sequence.
+* drift:  e'_t = e_t + sigma z_t u, z_t ~ N(0, 1), with one random unit vector u per sequence.
 
 The paper compares models at equal absolute sigma by the degradation ratio, perturbed over clean
 perplexity. A model whose embeddings are larger sees a smaller relative perturbation at the same
-sigma: so sigma is also given relative to the root mean square of the embeddings. The paper does not
-say whether u has unit length or is Gaussian; ``direction`` does.
+sigma: so sigma is also given relative to the root mean square of the embeddings. That u has unit
+length is our reading.
 
 Shapes: embeddings X (B, T, d), losses (windows, T), E (V, d).
 """
@@ -48,24 +48,18 @@ def add_noise(X: Tensor, sigma: float, generator: torch.Generator) -> Tensor:
     return X + sigma * _normal(X.shape, generator).to(X)
 
 
-def add_drift(
-    X: Tensor, sigma: float, generator: torch.Generator, direction: str = "unit"
-) -> Tensor:
-    """Move each token of X (B, T, d) by ``sigma * z_t`` along its sequence's own random direction
-    u: ``unit``, uniform on the sphere, or ``gaussian``, N(0, I) and about sqrt(d) long. The
-    generator is on the CPU, so that a draw does not depend on the device.
+def add_drift(X: Tensor, sigma: float, generator: torch.Generator) -> Tensor:
+    """Move each token of X (B, T, d) by ``sigma * z_t`` along its sequence's own random unit vector
+    u. The generator is on the CPU, so that a draw does not depend on the device.
     """
-    if direction not in ("unit", "gaussian"):
-        raise ValueError(f"direction is {direction!r}: choose unit or gaussian.")
     B, T, d = X.shape
     u = _normal((B, 1, d), generator)
-    if direction == "unit":
-        u = u / u.norm(dim=-1, keepdim=True)
+    u = u / u.norm(dim=-1, keepdim=True)
     return X + (sigma * _normal((B, T, 1), generator) * u).to(X)
 
 
 def perturber(
-    perturbation: Perturbation, rms: float, seed: int, direction: str = "unit"
+    perturbation: Perturbation, rms: float, seed: int
 ) -> Callable[[Tensor, slice], Tensor]:
     """A function for :func:`papers.language_model.window_losses` that adds a perturbation to a
     model whose embeddings have the root mean square ``rms``, the unit of a relative sigma.
@@ -78,15 +72,14 @@ def perturber(
     def perturb(X: Tensor, rows: slice) -> Tensor:
         sigma = perturbation.sigma
         if perturbation.scale == "relative":
-            along_unit = perturbation.family == "drift" and direction == "unit"
-            sigma *= rms * (X.shape[-1] ** 0.5 if along_unit else 1.0)
+            sigma *= rms * (X.shape[-1] ** 0.5 if perturbation.family == "drift" else 1.0)
         perturbed = []
         for window, x in enumerate(X, start=rows.start):
             generator = torch.Generator().manual_seed(seed * 1_000_003 + window)
             if perturbation.family == "noise":
                 perturbed.append(add_noise(x[None], sigma, generator))
             else:
-                perturbed.append(add_drift(x[None], sigma, generator, direction))
+                perturbed.append(add_drift(x[None], sigma, generator))
         return torch.cat(perturbed)
 
     return perturb

@@ -60,9 +60,3 @@ def effective_support_size(shares: Shares) -> Shares:
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
     entropy = -np.where(np.isnan(shares), np.nan, shares * logs).sum(-1)
     return np.exp(entropy)
-
-
-def support_tokens(beta: ArrayLike, k: int = 1) -> NDArray[np.int64]:
-    """Positions with the k largest scores, largest first (ties: the earlier first): (..., k)."""
-    order = np.argsort(-np.asarray(beta, dtype=float), axis=-1, kind="stable")
-    return order[..., :k]
