@@ -145,9 +145,7 @@ def build_vocabulary(
 
 
 def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> Bags:
-    """Distinct words with counts among the first `length` words that `numbers` knows of each
-    review.
-    """
+    """Distinct words with counts among each review's first `length` words that `numbers` knows."""
     words = numbers[tokens.ids]
     known = words >= 0
     review, words = tokens.review[known], words[known]
@@ -169,26 +167,12 @@ def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> 
 
 
 def check_labels(reviews: pd.DataFrame, name: str = "training") -> np.ndarray:
-    """Labels (N,) as integers; ValueError unless there is a column of 0 and 1, both present."""
-    for column in ("text", "label"):
-        if column not in reviews:
-            raise ValueError(
-                f"The {name} reviews have no column {column!r}; they have "
-                f"{', '.join(map(str, reviews.columns))}."
-            )
+    """Labels (N,) as integers; ValueError unless they are 0 and 1, both present."""
     labels = reviews["label"].to_numpy()
-    wrong = ~np.isin(labels, (0, 1))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"Row {row} of the {name} reviews has label {labels[row]}: use 0 for negative "
-            "and 1 for positive."
-        )
-    if len(np.unique(labels)) < 2:
-        raise ValueError(
-            f"The {name} reviews are all labelled {labels[0]}: a part of a file sorted by "
-            "label? Shuffle it before taking a part."
-        )
+    if (found := sorted(set(labels))) != [0, 1]:
+        shown = ", ".join(map(str, found[:5]))
+        told = "0 and 1 are needed. Shuffle a file sorted by label before taking a part"
+        raise ValueError(f"The labels of the {name} reviews are {shown}: {told}.")
     return labels.astype(np.int64)
 
 
