@@ -56,7 +56,7 @@ env: $(call layer,notebooks)
 	@$(PIP) --require-hashes -r .venv/part.$*.txt || $(NO_PIP)
 	@$(PIP) --no-deps --no-build-isolation -e scanner -e . || $(NO_PIP)
 # PyTorch is outside the lock, so that pip takes the build that fits the machine
-	@$(if $(filter notebooks,$*),$(PIP) --report .venv/torch.json $(TORCH_FLAGS) torch==2.13.0 || $(NO_PIP))
+	@$(if $(filter notebooks,$*),$(PIP) $(TORCH_FLAGS) torch==2.13.0 || $(NO_PIP))
 	@git config filter.nbstripout.clean "$(PY) -m nbstripout $(STRIP)" || true
 	@touch $@
 .venv/.made:

@@ -1,7 +1,6 @@
 """pyproject.toml, the lock and conda's environment say the same; every import is declared."""
 
 import ast
-import json
 import re
 import sys
 import tomllib
@@ -120,21 +119,6 @@ def test_a_part_keeps_hashes_and_follows_what_packages_want(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             packages.part([extra], tmp_path)
-
-
-def test_the_origin_of_pytorch_is_what_pip_reported(tmp_path, repository):
-    assert packages.torch_origin(tmp_path) == {}
-    (tmp_path / ".venv").mkdir()
-    file = "torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl"
-    where = {"url": f"https://index.example/{file}", "archive_info": {"hashes": {"sha256": "ab"}}}
-    entries = [
-        {"metadata": {"name": name, "version": "2.13.0+cpu"}, "download_info": where}
-        for name in ("networkx", "torch")
-    ]
-    (tmp_path / ".venv" / "torch.json").write_text(json.dumps({"install": entries}))
-    wheel = {"file": file.replace("%2B", "+"), "sha256": "ab", "index": "index.example"}
-    assert packages.torch_origin(tmp_path) == {"version": "2.13.0+cpu"} | wheel
-    assert "--report .venv/torch.json" in (repository / "Makefile").read_text()
 
 
 def test_the_index_page_has_no_relative_link(repository):

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import claims, markdown, packages, paths, profiles, tolerance
+from compendium import claims, markdown, paths, profiles, tolerance
 from compendium.claims import Judgement
 from compendium.claims.rule import VERDICTS
 from compendium.notebooks import parameter_defaults
@@ -164,9 +164,7 @@ class Run:
 
     @staticmethod
     def _headline(drawn: str, shown: Iterable[Source], said: str) -> str:
-        """What a figure's headline may say: nothing of a paper on a stand-in, no more than the
-        verdicts allow elsewhere.
-        """
+        """What a headline may say: nothing of a paper on stand-ins, no more than verdicts allow."""
         replaced = dict.fromkeys(source.name for source in shown if source.stand_in)
         if drawn and replaced:
             return f"Stand-in data, no finding: {', '.join(replaced)}"
@@ -229,7 +227,6 @@ class Run:
             "host": platform.platform(),
             "python": platform.python_version(),
             "cores": os.cpu_count(),
-            "torch": packages.torch_origin(paths.root()),
         }
         write_text(paths.executed_dir(self.profile) / f"{self.name}.json", _json(execution))
         if self.stand_in:
@@ -309,9 +306,7 @@ def _results_of(name: str, profile: str) -> Path:
 
 
 def load_table(name: str, table: str, profile: str) -> pd.DataFrame:
-    """A table that another notebook recorded, which runs first where it never ran;
-    FileNotFoundError when it recorded no such table.
-    """
+    """A table of another notebook, which runs first if it never ran; else FileNotFoundError."""
     path = _results_of(name, profile) / f"{table}.csv"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.csv"))) or "none"

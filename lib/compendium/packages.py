@@ -5,13 +5,11 @@ directly or through others, with its hashes. Standard library only: make asks fo
 anything is installed.
 """
 
-import json
 import re
 import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 TOP = Path(__file__).resolve().parent.parent.parent
 PROJECTS = ("pyproject.toml", "scanner/pyproject.toml")
@@ -39,9 +37,7 @@ def declared(extras: Iterable[str] | None = None, top: Path = TOP) -> dict[str, 
 
 
 def part(extras: Iterable[str], top: Path = TOP) -> str:
-    """The part of `requirements.lock` that the core and some extras want, with its hashes;
-    ValueError when a package is not in the lock.
-    """
+    """The part of the lock that core and extras want; ValueError if a package is not in it."""
     entries = _entries((top / "requirements.lock").read_text(encoding="utf-8"))
     found = {name for name in declared(extras, top) if name not in OUTSIDE_THE_LOCK}
     if missing := sorted(found - entries.keys()):
@@ -53,26 +49,6 @@ def part(extras: Iterable[str], top: Path = TOP) -> str:
     while more := {name for name, by in wanting.items() if name not in found and by & found}:
         found |= more
     return "".join(text for name, text in entries.items() if name in found)
-
-
-def torch_origin(top: Path = TOP) -> dict[str, str]:
-    """Version, file, SHA-256 and index of the PyTorch that `make env` installed; empty when pip
-    left no report.
-    """
-    report = top / ".venv" / "torch.json"
-    if not report.is_file():
-        return {}
-    for entry in json.loads(report.read_text(encoding="utf-8"))["install"]:
-        if entry["metadata"]["name"] == "torch":
-            address = urlparse(entry["download_info"]["url"])
-            hashes = entry["download_info"].get("archive_info", {}).get("hashes", {})
-            return {
-                "version": entry["metadata"]["version"],
-                "file": unquote(address.path.rpartition("/")[2]),
-                "sha256": hashes.get("sha256", ""),
-                "index": address.hostname or "this machine",
-            }
-    return {}
 
 
 def _entries(lock: str) -> dict[str, str]:
