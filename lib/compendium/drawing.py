@@ -91,9 +91,7 @@ def draw_polygons(
     label: Callable[[Any], str],
     sizes: Sequence[float] = (9, 7),
 ) -> None:
-    """Fill the cells, and name each at its centre of mass in the largest of the sizes that has room
-    there.
-    """
+    """Fill the cells; name each at its centre of mass in the largest size that has room there."""
     corners = [floats(cell) for cell in cells.values()]
     faces = [colour(key) for key in cells]
     ax.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.8))
@@ -133,9 +131,7 @@ def feature_axes(ax: Axes) -> None:
 
 
 def _has_room(cell: Sequence[Sequence[Any]], width: float, height: float) -> bool:
-    """Whether a rectangle of that size around the centre of mass lies inside a convex,
-    counter-clockwise cell.
-    """
+    """Whether a rectangle of that size fits around a convex, counter-clockwise cell's centre."""
     corners, middle = floats(cell), np.array([float(x) for x in centroid(cell)])
     sides = np.roll(corners, -1, axis=0) - corners
     ends = middle + np.array([[i * width / 2, j * height / 2] for i in (-1, 1) for j in (-1, 1)])

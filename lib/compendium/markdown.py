@@ -64,9 +64,7 @@ def table(frame: pd.DataFrame) -> str:
 
 
 def captioned(frame: pd.DataFrame, caption: str, link: str = "") -> str:
-    """Caption and first rows of a table, its named index as columns; what is left out is said.
-    `link` leads to all of it.
-    """
+    """Caption and first rows of a table, and what is left out; `link` leads to all of it."""
     if any(level is not None for level in frame.index.names):
         frame = frame.reset_index()
     rows, columns = frame.shape

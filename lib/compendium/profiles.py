@@ -25,9 +25,7 @@ def is_override(profile: str) -> bool:
 
 
 def overridden(profile: str) -> str:
-    """The profile that a run with other parameters writes to: `own/smoke` for `smoke`; ValueError
-    for one that is not built in.
-    """
+    """`own/smoke` for `smoke`, where other parameters write to; ValueError if not built in."""
     if profile not in BUILT_IN:
         told = f"what differs in {profile!r} belongs into notebooks/params/{profile}.yaml"
         raise ValueError(f"PARAMS changes {', '.join(BUILT_IN)}; {told}")

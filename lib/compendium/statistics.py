@@ -43,9 +43,7 @@ def over_seeds(values: ArrayLike) -> Interval:
 
 
 def paired(ours: ArrayLike, theirs: ArrayLike) -> Interval:
-    """Mean of the differences `ours - theirs` of each seed with its t interval; entry i of both was
-    run with the same seed.
-    """
+    """Mean of the differences of pairs with its t interval; entry i of both has the same seed."""
     a, b = _per_seed(ours), _per_seed(theirs)
     if len(a) != len(b):
         raise ValueError(f"pairs need as many seeds on both sides, not {len(a)} and {len(b)}")
@@ -53,9 +51,7 @@ def paired(ours: ArrayLike, theirs: ArrayLike) -> Interval:
 
 
 def p_value(differences: ArrayLike) -> float:
-    """Two-sided p of Student's t test that the differences of pairs have mean zero; one where there
-    is a single pair, or none differs.
-    """
+    """Two-sided p of Student's t test that pairs do not differ in the mean; 1 for a single pair."""
     found = _per_seed(differences)
     if len(found) == 1 or not found.any():
         return 1.0

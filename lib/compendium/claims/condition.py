@@ -19,9 +19,7 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
 @dataclass(frozen=True)
 class Condition:
-    """A parsed condition: `text` as it was written, `names` of the evidence that it reads, those
-    that must be `truths`.
-    """
+    """A condition, the `names` of the evidence that it reads, and those that must be `truths`."""
 
     text: str
     code: CodeType

@@ -33,9 +33,7 @@ def facts(folder: Path) -> dict[str, str]:
 
 
 def check(path: Path) -> Path:
-    """A file of raw data, compared with what it should be; ValueError when it was fetched from the
-    hub and has changed since.
-    """
+    """A raw file, held against its SHA-256; ValueError when it was fetched and has changed."""
     name = f"{path.parent.name}/{path.name}"
     if fetched := read_origin(path.parent).get(PREFIX + path.name):
         if sha256(path) != fetched:

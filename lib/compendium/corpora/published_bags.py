@@ -72,9 +72,7 @@ def load_published_bags(
 
 
 def singulars(words: list[str]) -> list[str]:
-    """The form that stands for each word: the first detachment of a plural ending that is itself
-    among the words, else the word.
-    """
+    """For each word the first singular of it that is among the words, else the word itself."""
     known = set(words)
 
     def of(word: str) -> str:

@@ -59,9 +59,7 @@ def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
 
 
 def python_reference(instead_of: str = "") -> Text:
-    """The language reference that ships with every CPython: about 460,000 characters, which differ
-    between patch releases.
-    """
+    """The language reference of this CPython: some 460,000 characters, by patch release."""
     from pydoc_data.topics import topics
 
     text = "\n\n".join(topics[key] for key in sorted(topics))

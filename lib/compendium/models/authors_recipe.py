@@ -162,9 +162,7 @@ def judge(
 
 
 def at_loss(curve: pd.DataFrame, loss: float) -> float:
-    """Test accuracy where the training loss first falls to a value; linear between epochs, NaN if
-    they do not span it.
-    """
+    """Test accuracy where the training loss first falls to a value, interpolated, or NaN."""
     losses, tests = (curve[column].to_numpy(dtype=float) for column in ("training_loss", "test"))
     reached = np.flatnonzero(losses <= loss)
     if not len(reached) or (reached[0] == 0 and losses[0] < loss):
@@ -177,9 +175,7 @@ def at_loss(curve: pd.DataFrame, loss: float) -> float:
 
 
 def at_equal_loss(ours: pd.DataFrame, other: pd.DataFrame) -> tuple[float, float, float]:
-    """The lowest training loss that two curves both reach, and the test accuracy of either at it,
-    as `at_loss`.
-    """
+    """The lowest training loss that both curves reach, and the test accuracy of either at it."""
     loss = float(max(ours["training_loss"].min(), other["training_loss"].min()))
     return loss, at_loss(ours, loss), at_loss(other, loss)
 

@@ -180,9 +180,7 @@ def evidence(
 
 
 def gate(runs: pd.DataFrame) -> dict[str, float | int | None]:
-    """What every rule about the sweep asks of its scale; perplexities are geometric means over the
-    seeds of the models without penalty.
-    """
+    """What rules about the sweep ask of its scale; perplexities are geometric means over seeds."""
     plain = of_arm(runs, PLAIN)
     columns = {"baseline": np.log(plain["validation_perplexity"])}
     columns |= {name: plain[f"{name}s_nats"] for name in ("unigram", "bigram", "trigram")}

@@ -61,9 +61,7 @@ class Recogniser:
         return [features for features, _ in self._run(images, batch)]
 
     def probabilities(self, images: Sequence[Image], batch: int = 16) -> list[np.ndarray]:
-        """The network's own softmax, (T, C) for each image: the check that head and features are
-        all.
-        """
+        """The network's own softmax, (T, C) for each image: a check of head and features."""
         return [probabilities for _, probabilities in self._run(images, batch)]
 
     def _run(self, images: Sequence[Image], batch: int) -> Iterable[tuple[np.ndarray, np.ndarray]]:

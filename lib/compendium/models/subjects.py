@@ -51,9 +51,7 @@ class Subject:
         return int(getattr(self.tokenizer, "beginning", None) or self.tokenizer.end)
 
     def windows(self, text: str, length: int, count: int) -> Tensor:
-        """A corpus as this model reads it: at most `count` windows of `length` tokens and the one
-        that follows, (N, length + 1).
-        """
+        """At most `count` windows (N, length + 1): `length` tokens and the one that follows."""
         enough = text[: 8 * count * (length + 1)]  # hardly a token has more than eight characters
         ids = np.asarray(self.tokenizer.encode(enough), dtype=np.int32)
         found = windows(ids, min(length, self.model.config.n_ctx), count)

@@ -119,9 +119,7 @@ def table_of_counts(found: list[Outcome]) -> str:
 
 
 def failing(found: list[Outcome], shared: Container[str]) -> dict[str, list[Outcome]]:
-    """Claims of the sources that are not confirmed, by the heading of their kind, without those
-    whose cause is among the `shared` ones.
-    """
+    """Claims of the sources that are not confirmed, by kind, without the `shared` causes."""
     rows = {
         heading: [
             f

@@ -88,9 +88,7 @@ def _results(run: NotebookRun) -> dict[tuple[str, str], str]:
 
 
 def _calls(source: str) -> list[tuple[str, str]]:
-    """The calls of a cell that leave something to show, in the order of its lines: the kind, and a
-    pattern of names.
-    """
+    """The calls of a cell that leave something to show: kind, and a pattern of names."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     found = []
     for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
@@ -119,9 +117,7 @@ def _folded(source: str) -> str:
 
 
 def _moved(prose: str) -> str:
-    """Prose of a notebook with its links as they lead from its page: to pages of notebooks, else
-    to the file itself.
-    """
+    """Prose of a notebook, its links led from its page: to pages of notebooks, else to the file."""
 
     def address(found: re.Match[str]) -> str:
         target = posixpath.normpath(f"notebooks/{found[2]}")

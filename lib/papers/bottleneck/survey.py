@@ -37,9 +37,7 @@ def models_of_row(source: str, row: str) -> list[str]:
 
 
 def on_hub(model: str) -> bool:
-    """Whether the name is an id of the hub: not a second model of a pair, nor one of a family that
-    is released elsewhere.
-    """
+    """Whether the name is an id of the hub, not a second model of a pair or of another family."""
     return model.split("/")[0] not in _SEPARATE and "(" not in model
 
 

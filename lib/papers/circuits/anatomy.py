@@ -185,9 +185,7 @@ def project(
     rotary_base: float | None,
     heads: slice = slice(None),
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys (both turned) and values of some heads, (B, H, T, K) each, from what each of
-    the three reads, (B, T, D).
-    """
+    """Queries and keys, turned, and values of some heads, (B, H, T, K), from (B, T, D) each."""
     maps = ((block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V))
     q, k, v = (
         torch.einsum("btd,hdk->bhtk", x, W[heads]) + b[heads][:, None]

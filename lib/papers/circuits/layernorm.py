@@ -70,9 +70,7 @@ def on_sphere(z: Tensor, eps: float, centred: bool) -> Tensor:
 
 
 def radius(z: Tensor, eps: float, centred: bool) -> Tensor:
-    """sqrt(d) sigma / sqrt(sigma^2 + eps), (...): the norm of `on_sphere(z)`, from the spread
-    alone.
-    """
+    """sqrt(d) sigma / sqrt(sigma^2 + eps), (...): the norm of `on_sphere(z)` from the spread."""
     mean_square = _mean_square(z, centred)[..., 0]
     return torch.sqrt(z.shape[-1] * mean_square / (mean_square + eps))
 

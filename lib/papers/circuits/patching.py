@@ -40,9 +40,7 @@ def mixed_values(anatomy: Anatomy, tokens: Tensor) -> tuple[list[Tensor], list[T
 
 
 def mean_donor(mixed: Sequence[Tensor]) -> list[Tensor]:
-    """Means over the prompts, by position, of heads' values or of networks' writes: for each block
-    (1, H, T, K) or (1, T, D).
-    """
+    """Means over prompts, by position: each block's values (1, H, T, K) or writes (1, T, D)."""
     return [z.mean(0, keepdim=True) for z in mixed]
 
 
@@ -57,9 +55,7 @@ def network_writes(
 def logit_gap(
     anatomy: Anatomy, right: Tensor, wrong: Tensor | None = None, position: int = -1
 ) -> Readout:
-    """The logit of the right token (B,) at a position, above that of the wrong one (B,) or,
-    without, above the mean of all: a `Readout`.
-    """
+    """A readout: the logit of the right token (B,) above the wrong one's, or the mean of all."""
     rows, shift = anatomy.W_U[right], anatomy.b_U[right]
     if wrong is None:
         direction, constant = rows - anatomy.W_U.mean(0), shift - anatomy.b_U.mean()

@@ -51,9 +51,7 @@ def fit_probe(
 
 
 def control_task(tokens: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
-    """Labels (N) of the control task: each token of tokens (N) gets the label of a random place,
-    the same wherever it stands.
-    """
+    """Labels (N) of the control task: each token has the label of one random place."""
     kinds, which = tokens.unique(return_inverse=True)
     drawn = torch.randint(len(labels), (len(kinds),), generator=generator)
     return labels[drawn][which]

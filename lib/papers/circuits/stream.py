@@ -72,9 +72,7 @@ def shares_above_average(folded: Anatomy, internals: Internals, targets: Tensor)
 
 
 def logit_lens(anatomy: Anatomy, internals: Internals) -> Tensor:
-    """Logits that the last norm and unembedding read from the embedding and from the stream after
-    each layer: (L + 1, B, T, V).
-    """
+    """Logits read from the embedding and from the stream after each layer: (L + 1, B, T, V)."""
     states = [internals.embed, *(record.resid_post for record in internals.layers)]
     return torch.stack([anatomy.unembed(state) for state in states])
 

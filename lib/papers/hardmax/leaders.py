@@ -202,9 +202,7 @@ def distance_to_hull(s: np.ndarray, vertices: np.ndarray) -> float:
 
 
 def convex_weights(s: np.ndarray, vertices: np.ndarray, heavy: float) -> np.ndarray:
-    """The weights (m,) >= 0 with which V (m, d) comes nearest s (d,), by least squares; `heavy`
-    weighs the condition that they sum to one.
-    """
+    """Weights (m,) >= 0 for which V (m, d) comes nearest s (d,); `heavy` makes their sum one."""
     heavy = heavy * max(np.abs(vertices).max(), 1e-300)
     system = np.vstack([vertices.T, np.full(len(vertices), heavy)])
     return nnls(system, np.append(s, heavy))[0]

@@ -57,9 +57,7 @@ class Block:
 def attention_weights(
     queries: Tensor, normed: Tensor, block: Block, *, causal: bool = True
 ) -> Tensor:
-    """Softmax over j of (W_Q x_i).(W_K y_j), for queries x (n, d) and normalised tokens y (k, d);
-    j <= i if causal: (n, k).
-    """
+    """Softmax over j of (W_Q x_i).(W_K y_j), x (n, d), y (k, d), over j <= i if causal: (n, k)."""
     logits = (queries @ block.W_Q.T) @ (normed @ block.W_K.T).T
     if causal:
         ahead = torch.ones_like(logits, dtype=torch.bool).triu(1)

@@ -54,9 +54,7 @@ def excluded_shares(sequences: Floats, scales: Floats, reading: str = "any posit
 def scale_excluding(
     share: float, sequences: Floats, reading: str = "any position", tol: float = 1e-3
 ) -> float:
-    """The scale in [0.3, 1.9] at which the given share is excluded at coupling 1; ValueError if
-    there is none.
-    """
+    """The scale in [0.3, 1.9] that excludes a given share at coupling 1, else ValueError."""
 
     def gap(t: float) -> float:
         return float(excluded(t * sequences, 1.0, reading).mean()) - share

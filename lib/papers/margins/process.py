@@ -57,9 +57,7 @@ class TokenModel:
 
 
 def token_law(model: TokenModel, T: int, mode: Mode = "causal") -> Law:
-    """Enumerate p_T on all words of length T: {word: probability}, summing to one in every mode.
-    ValueError: T < 1 or an unknown mode.
-    """
+    """p_T of all words of length T: {word: probability}. ValueError: T < 1 or an unknown mode."""
     if T < 1 or mode not in ("causal", "anticausal", "bidirectional"):
         raise ValueError(
             f"T = {T} must be at least 1 and mode one of causal, anticausal, bidirectional, "

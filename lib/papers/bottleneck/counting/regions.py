@@ -129,9 +129,7 @@ def associated_stirling(order: int) -> Iterator[list[int]]:
 
 
 def stirling_polynomial_sum(n: int, orders: Iterable[int]) -> int:
-    """Return the sum of c(n, n - k) over distinct orders k >= 0, exactly; those above n - 1 add
-    nothing.
-    """
+    """Return the sum of c(n, n - k) over distinct orders k >= 0, exactly; k >= n adds nothing."""
     chosen = {k for k in orders if k < n}
     highest = max(chosen, default=-1)
     weights = [0] * (2 * highest + 2)  # of binom(n, m), m = k + j
