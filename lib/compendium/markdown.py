@@ -78,21 +78,23 @@ def captioned(frame: pd.DataFrame, caption: str, link: str = "") -> str:
 
 
 def claim(stated: Claim, judged: Judgement) -> str:
-    """What is claimed, what was found, the evidence with its meaning, and the verdict."""
-    meanings = stated.rule.evidence
+    """What is claimed, what was found, what evidence the finding leaves out, and the verdict."""
+    rule, missing = stated.rule, None in judged.evidence.values()
     evidence = "; ".join(
-        f"{plain(meanings.get(name, name))}: {digits(value) or 'not measured'}"
+        f"`{name}` {digits(value) or 'not measured'} ({plain(rule.evidence.get(name, ''))})"
         for name, value in judged.evidence.items()
+        if missing or name not in rule.printed
     )
     note = f" ({plain(judged.note)})" if judged.note else ""
     label = "Asked" if stated.kind == "ours" else "Stated"
-    where = f"{stated.paper}, {plain(stated.place)}, `{stated.id}`"
+    title = f"{plain(stated.title)}. " if stated.title else ""
+    where = f"{title}{stated.paper}, {plain(stated.place)}, `{stated.id}`"
     lines = [
         f"**{judged.verdict.capitalize()}**{note}: {where}\n",
         f"- *{label}.* {plain(stated.statement)}",
         f"- *Found.* {plain(judged.says)}",
-        f"- *Evidence.* {evidence}",
     ]
+    lines += [f"- *Also measured.* {evidence}"] if evidence else []
     lines += [f"- *Misprint.* {plain(stated.misprint)}"] if stated.misprint else []
     return "\n".join(lines)
 

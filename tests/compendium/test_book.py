@@ -154,7 +154,7 @@ def test_what_a_notebook_finds_shows_itself(start, monkeypatch):
     assert opening.startswith(f"Profile **smoke**. {data}")
     assert table == "**Table.** thirds\n\n| x |\n| ---: |\n| 0.333 |"
     assert "(on stand-in data): 001, Section a, `001-a`\n\n- *Stated.* What 001-a says." in claim
-    assert claim.endswith("- *Found.* -0.25 nats\n- *Evidence.* in nats: -0.25")
+    assert claim.endswith("- *Found.* -0.25 nats")
     assert aside.startswith(f"**This run read a stand-in ({STAND_IN.name}):**")
     assert conclusion == "## What we see\n\nA gain of -0.2 nats."
     assert _record(run.results)["conclusion"] == "A gain of -0.2 nats."

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compendium import markdown
+from compendium import claims, markdown
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,17 @@ def test_a_table_says_its_caption_its_unit_and_what_is_left_out():
     assert first.startswith("| 0 | 1305 | 0.5 | yes | yes |")
     assert len(text.splitlines()) == 4 + 8
     assert len(markdown.captioned(frame[:15], "short").splitlines()) == 4 + 15
+
+
+def test_a_claim_says_what_its_finding_leaves_out(register, claim):
+    more = {"evidence": {"gain": "in nats", "seeds": "how many"}}
+    entry = claim("001-a", title="It folds")
+    entry["rule"] |= more
+    entry["examples"] = {
+        verdict: found | {"seeds": 3} for verdict, found in entry["examples"].items()
+    }
+    register(entry)
+    stated = claims.load()["001-a"]
+    lines = markdown.claim(stated, stated.rule.judge("001-a", {"gain": -1, "seeds": 3}))
+    assert lines.startswith("**Confirmed**: It folds. 001, Section a, `001-a`")
+    assert lines.endswith("- *Found.* -1.00 nats\n- *Also measured.* `seeds` 3 (how many)")

@@ -28,7 +28,8 @@ SCHEMA = paths.LIB.parent / "data" / "claims" / "schema.json"
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a source, or (kind `ours`) a question of our own. `sentences` point to the
+    """One claim of a source, or (kind `ours`) a question of our own. `title` is the statement in at
+    most ten words, if there is one; `sentences` point to the
     source's words, `hypotheses` say under which it states them, `misprint` what it prints and what
     it means, `root` names the cause that rows share, `notebook` passes the evidence, `examples`
     hold evidence that leads to each verdict.
@@ -46,16 +47,23 @@ class Claim:
     hypotheses: str = ""
     root: str = ""
     misprint: str = ""
+    title: str = ""
 
 
 class Register(dict[str, Claim]):
-    """All claims by id, in the order of the papers; the papers' titles, the roots' meanings."""
+    """All claims by id, in the order of the papers; the papers' titles and what they are about, the
+    roots' meanings.
+    """
 
     def __init__(
-        self, claims: Mapping[str, Claim], titles: dict[str, str], roots: dict[str, str]
+        self,
+        claims: Mapping[str, Claim],
+        titles: dict[str, str],
+        roots: dict[str, str],
+        about: dict[str, str],
     ) -> None:
         super().__init__(claims)
-        self.titles, self.roots = titles, roots
+        self.titles, self.roots, self.about = titles, roots, about
 
     def __missing__(self, id: str) -> Claim:
         near = [other for other in self if other.startswith(id[:6])] or list(self)
@@ -82,6 +90,7 @@ def read(folder: Path) -> tuple[Register, list[str]]:
     claims: dict[str, Claim] = {}
     titles: dict[str, str] = {}
     roots: dict[str, str] = {}
+    about: dict[str, str] = {}
     faults: list[str] = []
     entries: list[tuple[str, str, Any]] = []
     for path in sorted(folder.glob("*.yaml")):
@@ -89,6 +98,7 @@ def read(folder: Path) -> tuple[Register, list[str]]:
         faults += [f"{path.name}: {fault}" for fault in found]
         if not found:
             titles[content["paper"]] = str(content["title"])
+            about[content["paper"]] = " ".join(content.get("about", "").split())
             for name, meaning in content["roots"].items():
                 if name in roots:
                     faults.append(f"{path.name}: duplicate root {name}, in two files")
@@ -104,7 +114,7 @@ def read(folder: Path) -> tuple[Register, list[str]]:
             claims[claim.id] = claim
     named = Counter(str(entry.get("root")) for _, _, entry in entries if isinstance(entry, dict))
     faults += [f"the root {name} is named by no claim" for name in roots if not named[name]]
-    return Register(claims, titles, roots), faults
+    return Register(claims, titles, roots, about), faults
 
 
 def faults_of_pointers(register: Mapping[str, Claim]) -> list[str]:
@@ -149,7 +159,7 @@ def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim
         faults = _faults_of_examples(entry["id"], rule, examples)
     if rule is None or faults:
         return None, faults
-    written = ("place", "statement", "hypotheses", "misprint")
+    written = ("place", "title", "statement", "hypotheses", "misprint")
     texts = {key: " ".join(entry.get(key, "").split()) for key in written}
     sentences = tuple(Pointer(**one) for one in _listed(entry.get("sentence", [])))
     named = {key: entry[key] for key in ("id", "kind", "notebook")} | texts

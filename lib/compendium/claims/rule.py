@@ -50,6 +50,17 @@ class Rule:
         named = tuple(verdict for verdict, _ in self.verdicts)
         return named + ((OPEN,) if self.adequate and OPEN not in named else ())
 
+    @property
+    def asked(self) -> frozenset[str]:
+        """Names of the evidence that the conditions read."""
+        conditions = [*self.adequate, *(condition for _, condition in self.verdicts)]
+        return frozenset().union(*(condition.names for condition in conditions if condition))
+
+    @property
+    def printed(self) -> frozenset[str]:
+        """Names of the evidence that the finding prints."""
+        return frozenset(_names(self.says))
+
     def judge(self, id: str, evidence: Mapping[str, Any], *, stand_in: bool = False) -> Judgement:
         """Verdict and finding from the evidence: a number, truth value or text for every name of
         the rule, None where something could not be measured: an experiment that needs it is
@@ -77,9 +88,7 @@ class Rule:
     def _decide(self, id: str, values: Mapping[str, Any], stand_in: bool) -> tuple[str, str]:
         if stand_in and self.kind == "experiment":
             return OPEN, "on stand-in data"
-        asked = [*self.adequate, *(condition for _, condition in self.verdicts)]
-        needed = frozenset().union(*(condition.names for condition in asked if condition))
-        if absent := sorted(name for name in needed if values[name] is None):
+        if absent := sorted(name for name in self.asked if values[name] is None):
             if self.kind in _GATED:
                 return OPEN, f"{_ABSENT}{listed(absent)}"
             always = f"a claim of kind {self.kind} is always judged"
@@ -109,7 +118,7 @@ def read_rule(kind: str, entry: Mapping[str, Any]) -> tuple[Rule | None, list[st
     adequate = tuple(condition for condition in needed if condition is not None)
     why, says = (" ".join(entry[field].split()) for field in ("why", "says"))
     try:
-        names = [name for _, name, _, _ in string.Formatter().parse(says) if name is not None]
+        names = _names(says)
     except ValueError as error:
         names, faults = [], [*faults, f"its `says` is not a format string ({error})"]
     strange = [name for name in names if name not in evidence]
@@ -152,6 +161,10 @@ def _scalar(id: str, name: str, value: Any) -> Any:
         said = "is NaN; pass None where something cannot be measured at this size"
         raise ValueError(f"claim {id}: the evidence {name} {said}")
     return value
+
+
+def _names(says: str) -> list[str]:
+    return [name for _, name, _, _ in string.Formatter().parse(says) if name is not None]
 
 
 class _Telling(string.Formatter):

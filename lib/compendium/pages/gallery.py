@@ -75,7 +75,7 @@ def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence
     with its id as anchor; what unfolds is Markdown. `evidence` are links to notebook and figures.
     """
     verdict = finding.verdict if finding else PENDING
-    line = html.escape(f"{claim.place}: {shortened(claim.statement)}", quote=False)
+    line = html.escape(f"{claim.place}: {named(claim)}", quote=False)
     attributes = f'id="{claim.id}" class="claim" data-paper="{claim.paper}" '
     attributes += f'data-kind="{claim.kind}" data-verdict="{verdict}"'
     rule = claim.rule
@@ -84,6 +84,7 @@ def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence
         for verdict, condition in rule.verdicts
     ]
     needed = " and ".join(f"`{condition.text}`" for condition in rule.adequate)
+    read = (f"`{n}`: {plain(told)}" for n, told in rule.evidence.items() if n in rule.asked)
     gate = f"{OPEN} unless {needed}; " if needed else ""
     body = [
         ("Stated" if claim.kind != "ours" else "Asked", plain(claim.statement)),
@@ -91,7 +92,7 @@ def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence
         ("Misprint", plain(claim.misprint)),
         ("Found", _found(finding)),
         ("Rule", gate + "; ".join(asked) + ". " + plain(rule.why)),
-        ("Evidence", "; ".join(f"`{n}`: {plain(meaning)}" for n, meaning in rule.evidence.items())),
+        ("In the rule", "; ".join(read)),
         ("See", evidence),
     ]
     if finding and verdict != OPEN:  # a cause of what nobody has seen yet is a guess
@@ -102,10 +103,11 @@ def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence
     return f"<details {attributes}>{summary}\n\n`{claim.id}`, {kind}\n\n{lines}\n\n</details>"
 
 
-def shortened(statement: str) -> str:
-    """The statement's beginning, whole words only, where it is longer than a line."""
-    if len(statement) <= _LINE:
-        return statement
+def named(claim: Claim) -> str:
+    """The claim's title; without one its statement, of a long one the beginning, whole words only."""
+    statement = claim.statement
+    if claim.title or len(statement) <= _LINE:
+        return f"{claim.title}." if claim.title else statement
     return statement[: statement.rindex(" ", 0, _LINE)].rstrip(",;:") + " ..."
 
 
@@ -158,8 +160,7 @@ def _index(
     parts += ["Claims of the sources, apart from those above."]
     for heading, rows in failing(found, shared).items():
         told = (
-            f"- {_linked(f)}: {plain(shortened(f.claim.statement))} *{plain(f.judgement.says)}*"
-            for f in rows
+            f"- {_linked(f)}: {plain(named(f.claim))} *{plain(f.judgement.says)}*" for f in rows
         )
         parts += [f"### {heading}", "\n".join(told)]
     parts += ["## Pages"]
@@ -172,7 +173,8 @@ def _paper(
     paper: str, title: str, runs: list[NotebookRun], register: Register, known: dict[str, Outcome]
 ) -> str:
     chosen = [claim for claim in register.values() if claim.paper == paper]
-    parts = [f"# {title}", "[All papers](README.md)"]
+    about = f"{plain(register.about.get(paper, ''))} [Glossary](../glossary.md) ·".lstrip()
+    parts = [f"# {title}", f"{about} [all papers](README.md)"]
     if chosen:
         parts.append(table_of_counts([known[claim.id] for claim in chosen if claim.id in known]))
     recorded = {run.name: run for run in runs}

@@ -24,6 +24,10 @@ def test_a_sound_claim_is_read_whole(entry, write):
     [
         ("verdict: holds", "003.yaml, 003-figure-1: claim must not contain {'verdict'}"),
         ("statement: ''", "003.yaml, 003-figure-1: claim.statement must be longer"),
+        (
+            "title: one two three four five six seven eight nine ten eleven",
+            "claim.title must match",
+        ),
         ("kind: rumour", "claim.kind must be one of ['theorem', 'numbers', 'experiment', 'ours']"),
         ("kind: theorem", "claim.rule.adequate must not be there"),
         ("kind: ours", "claim.sentence must not be there"),

@@ -25,7 +25,11 @@ def shown(compendium, register, claim, record):
     title = {"cell_type": "markdown", "metadata": {}, "source": ["# Fold_the map.\n", "text"]}
     path.write_text(json.dumps(notebook | {"cells": [title, *notebook["cells"]]}))
     folding = (claim("001-a", root="fold"), claim("001-b", root="fold"))
-    others = (claim("001-c", statement=STATEMENT), claim("001-o", "ours"), claim("001-d"))
+    others = (
+        claim("001-c", statement=STATEMENT),
+        claim("001-o", "ours"),
+        claim("001-d", title="It < folds"),
+    )
     register(*folding, *others)
     ran = {"figures": FIGURES, "tables": {"t": "A table"}, "parameters": {"n": 3}, "device": "cpu"}
     (record(content=ran, a=1, b=1, c=1, o=-1) / "t.csv").write_text(TABLE)
@@ -60,7 +64,7 @@ def test_a_page_shows_figures_and_claims_that_unfold(shown):
         ("- *Stated.* For all a &lt; b \\| c the \\*map\\* folds;", "\n".join(told)),
         ("- *Found.* **not confirmed**: +1.00 nats (run: 10_demo, profile default)", told),
         ("- *Rule.* confirmed when `gain < 0`; else not confirmed. zero is no gain", told),
-        ("<b>no result committed</b>", entries["d"]),
+        ("<b>no result committed</b> · Section d: It &lt; folds.</summary>", entries["d"]),
     ):
         assert words in place
     assert page.index("001-o") > page.index("**Our own questions**") > page.index("001-d")

@@ -51,8 +51,7 @@ def test_results_stand_where_they_are_made(page):
         "**Table.** A &lt;table&gt; (the first 8 of 16 rows, "
         "[all as CSV](../../results/default/10_demo/t.csv))\n\n"
         "| x | loss (nats) |\n| ---: | ---: |\n| 0 | 0 |\n| 1 | 0.143 |",
-        "001, Section b, `001-b`\n\n- *Stated.* What 001-b says.\n- *Found.* -1.00 nats\n"
-        "- *Evidence.* in nats: -1",
+        "001, Section b, `001-b`\n\n- *Stated.* What 001-b says.\n- *Found.* -1.00 nats",
         "## What we see\n\nIt *ends*.",
         "The end.",
         "`001-a`",
