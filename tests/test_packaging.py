@@ -146,6 +146,10 @@ def test_workflows_are_pinned_and_bounded_and_publish_nothing_unasked(workflows)
     assert jobs["publish"]["if"].startswith("vars.PUBLISH_TO == ")
     assert (jobs["attest"]["needs"], jobs["publish"]["needs"]) == ("build", "attest")
     assert "secrets." not in workflows["release"]
+    # what goes into a release is installed by hash
+    assert set(re.findall(r"pip install (\S+)", workflows["release"])) == {
+        "--require-hashes", "--no-deps",
+    }  # fmt: skip
     # who builds cannot sign or publish, who signs or publishes runs nothing of ours
     for job in jobs.values():
         runs = any("run" in step for step in job["steps"])
