@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,7 @@ W = np.array([[1.0, 0], [-1, 1], [-1, -1], [0, 0]])
 NAMES = ["north", "east", "west", "middle"]
 
 
-def a_folder_of_transformers():
+def a_folder_of_transformers() -> None:
     """The layer of a saved model is the live model's, and so is what its norm can feed it."""
     torch, transformers = map(pytest.importorskip, ("torch", "transformers"))
     sizes = {"n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 40, "n_positions": 8}
@@ -32,7 +34,7 @@ def a_folder_of_transformers():
     assert found.verify()
 
 
-def a_training_loop():
+def a_training_loop() -> None:
     """What a scan found stays true of the weights that it judged, and leaves the model alone."""
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 9))
@@ -47,7 +49,7 @@ def a_training_loop():
     assert kept[0].features == sg.Box(100.0, low=0.0)
 
 
-def a_linear_model_of_scikit_learn():
+def a_linear_model_of_scikit_learn() -> None:
     """A pipeline never predicts what is lost over the features that its steps give."""
     linear_model = pytest.importorskip("sklearn.linear_model")
     from sklearn.pipeline import make_pipeline
@@ -58,24 +60,26 @@ def a_linear_model_of_scikit_learn():
     model = make_pipeline(StandardScaler(), linear_model.LogisticRegression(C=1e-3)).fit(X, y)
     Z = model[:-1].transform(X)
     found = sg.scan(model, features=sg.Box(Z.max(), low=Z.min()))
+    assert isinstance(found, sg.Scan)
     lost = {found.layer.token(t) for t in found if found[t].verdict == "unargmaxable"}
     assert not lost & set(model.predict(X))
     assert set(found.table["token"]) == set(y)
 
 
-def an_index_for_retrieval():
+def an_index_for_retrieval() -> None:
     """The point of a possible answer is a query, and returns exactly these documents."""
     index = RNG.standard_normal((60, 5))
     index /= np.linalg.norm(index, axis=1, keepdims=True)
     answers = sg.ask(index, together=[[0, 1], [2, 3]], sample=5, seed=1)
+    assert isinstance(answers, sg.Answers)
     possible = [answer for answer in answers.answers if answer.verdict == "possible"]
     assert possible
     for answer in possible:
-        query = answer.evidence.point
-        assert set(np.argsort(-index @ query)[:2]) == set(answer.order.blocks[0])
+        witness: Any = answer.evidence
+        assert set(np.argsort(-index @ witness.point)[:2]) == set(answer.order.blocks[0])
 
 
-def a_gate_of_a_release():
+def a_gate_of_a_release() -> None:
     """One line fails the build; what the last release had lost is excused by its folder."""
     np.savez("old.npz", W=W, tokens=NAMES)
     np.savez("new.npz", W=np.vstack([W, [0.1, 0]]), tokens=[*NAMES, "near"])
@@ -87,10 +91,11 @@ def a_gate_of_a_release():
     assert main(["diff", "old", "new", "--exit-code"]) == 4
 
 
-def a_notebook():
+def a_notebook() -> None:
     """A line, a card and a picture; a class is found by its name."""
     pytest.importorskip("matplotlib").use("Agg")
     found = sg.scan(pd.DataFrame(W, NAMES))
+    assert isinstance(found, sg.Scan)
     assert "\n" not in repr(found)
     assert "middle" in found._repr_html_()
     assert found["middle"].verdict == "unargmaxable"
@@ -98,21 +103,22 @@ def a_notebook():
     assert "middle" in str(sg.explain(found.layer, "middle"))
 
 
-def tables_of_other_libraries():
+def tables_of_other_libraries() -> None:
     """Matrices of any library go in, tables that any library reads come out."""
     sparse = pytest.importorskip("scipy.sparse").csr_matrix(W)
     np.save("W.npy", W)
-    given = [W.tolist(), memoryview(W), sparse, pd.DataFrame(W), "W.npy"]
+    given = [W.tolist(), W.data, sparse, pd.DataFrame(W), "W.npy"]
     tables = [sg.scan(each).table for each in given]
     assert all(table.equals(tables[0]) for table in tables)
     found = sg.scan(pd.DataFrame(W, NAMES), out="found")
+    assert isinstance(found, sg.Scan)
     pd.testing.assert_frame_equal(sg.read_verdicts("found"), found.table, check_dtype=False)
     pytest.importorskip("pyarrow")
     found.to_parquet("found.parquet")
     assert pd.read_parquet("found.parquet")["token"].tolist() == NAMES
 
 
-def a_cluster():
+def a_cluster() -> None:
     """The blocks go to a Dask client that is open, and the table is the same."""
     distributed = pytest.importorskip("distributed")
     layer = RNG.standard_normal((90, 3))
@@ -121,7 +127,7 @@ def a_cluster():
     assert found.table.equals(sg.scan(layer, block=30).table)
 
 
-def functions_of_the_papers():
+def functions_of_the_papers() -> None:
     """Arrays and tensors, one sequence or a batch, one head or several."""
     torch = pytest.importorskip("torch")
     from papers.hardmax import hardmax_step
@@ -156,7 +162,7 @@ if __name__ == "__main__":
 """
 
 
-def a_set_of_ones_own():
+def a_set_of_ones_own() -> None:
     """A feature set of a script goes to the processes that it starts."""
     Path("own.py").write_text(OWN)
     done = subprocess.run([sys.executable, "own.py"], capture_output=True, text=True, check=False)
@@ -171,6 +177,8 @@ STORIES = [
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_a_story_goes_as_it_should(story, tmp_path, monkeypatch):
+def test_a_story_goes_as_it_should(
+    story: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     story()

@@ -1,11 +1,17 @@
 """What somebody writes who has the library alone: mypy reads it strictly, a test runs it."""
 
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 
 import softgeom as sg
 
-W: list[list[float]] = [[1, 0], [-1, 1], [-1, -1], [0, 0]]
+W: list[list[float]] = [[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0], [0.0, 0.0]]
 frame = pd.DataFrame(W, index=["north", "east", "west", "middle"])
 found = sg.scan(frame, features="ball", bound=10, n_jobs=1)
 assert isinstance(found, sg.Scan)  # a model that decides each label by itself gives Answers
@@ -13,10 +19,40 @@ lost: list[int] = [t for t in found if found[t].verdict == "unargmaxable"]
 margin: float = found["middle"].margin
 part: sg.Scan = found[:2]
 table: pd.DataFrame = found.table
+never: list[str] = table["token"][table["verdict"] == "unargmaxable"].tolist()
 bounds: sg.Ceilings = sg.ceilings(frame, ["middle"], bound=1.0)
 answers = sg.ask(frame, order=["middle", "north"])
+assert isinstance(answers, sg.Answers)  # of experts it is a Router
+said: list[str] = [answer.verdict for answer in answers.answers]
 smaller, cut = sg.prune(np.asarray(W, float), results=None, bound=10)
 mended: sg.SoftmaxLayer = sg.repair(frame, method="bias")
 print(sg.explain(frame, "middle"))
+
+
+@dataclass(frozen=True, eq=False)
+class Sphere(sg.Ball):
+    """A set of one's own."""
+
+    kind: ClassVar[str] = "sphere"
+
+    def describe(self) -> str:
+        return f"a sphere of {self.radius:g}"
+
+
+def training(rows: pd.DataFrame, steps: int) -> Iterator[tuple[int, ...]]:
+    """The classes that each step loses."""
+    watch = sg.watch(rows, features=Sphere(10.0), log=None)
+    for _ in range(steps):
+        rows.loc["north"] /= 4
+        yield watch(rows).lost
+    assert watch.scan is not None
+    assert len(watch.table) == 1 + steps
+
+
+assert list(training(frame.copy(), 2)) == [(), ()]
+with tempfile.TemporaryDirectory() as place:
+    sg.scan(frame, out=Path(place, "found"))
+    again = sg.verify(Path(place, "found"), frame)
+    assert sg.read_verdicts(Path(place, "found"))["token"].tolist() == table["token"].tolist()
 sg.scann(frame)  # type: ignore[attr-defined]
 sg.scan(frame, jobs="2")  # type: ignore[call-arg]
