@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import subprocess
 import sys
 import threading
@@ -109,24 +108,6 @@ def test_a_scan_on_a_full_disk_goes_on_later(tmp_path, full_disk, monkeypatch, c
     whole = scan(layer)
     assert softgeom(["verify", str(tmp_path / "out"), str(tmp_path / "a.npz")]) == boundary.DONE
     assert f"{whole.counts['unargmaxable']} unargmaxable" in capsys.readouterr().out
-
-
-@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limit on the size of files")
-@pytest.mark.parametrize("room", [0, 700, 4096])
-def test_the_system_itself_refuses_to_write_more(tmp_path, capsys, room):
-    layer = uniform_layer(40, 2)
-    np.savez(tmp_path / "a.npz", W=layer.W, b=layer.bias)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
-    try:
-        code = softgeom(["scan", str(tmp_path / "a.npz"), "--out", str(tmp_path / "out")])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert code == boundary.NO_FILE, said
-    assert said.startswith(f"softgeom: {tmp_path}/out/")
-    assert "File too large; what was finished is kept, the same command goes on" in said
-    assert not _parts(tmp_path)
 
 
 def test_a_layer_on_a_full_disk_is_named(tmp_path, full_disk, monkeypatch):

@@ -1,5 +1,8 @@
-"""Forty architectures of the census, fixed by name; `census.py` asks all of them."""
+"""Architectures of the census, fixed by name, give the rows that its table has; `census.py` asks
+all of them.
+"""
 
+import csv
 import importlib.util
 from pathlib import Path
 
@@ -14,7 +17,8 @@ NAMES = """
 AlbertForMaskedLM ASTForAudioClassification BartForConditionalGeneration BertForMaskedLM
 BertForSequenceClassification BertForTokenClassification BloomForCausalLM CohereForCausalLM
 DebertaV2ForTokenClassification DistilBertForMaskedLM DistilBertForSequenceClassification
-ElectraForSequenceClassification StableLmForCausalLM GemmaForCausalLM Gemma2ForCausalLM
+ElectraForSequenceClassification FSMTForConditionalGeneration StableLmForCausalLM GemmaForCausalLM
+Gemma2ForCausalLM NemotronForCausalLM
 GPT2LMHeadModel GPT2ForSequenceClassification GPTNeoXForCausalLM GraniteForCausalLM HubertForCTC
 LlamaForCausalLM LlamaForSequenceClassification MambaForCausalLM MarianMTModel MistralForCausalLM
 MobileBertForMaskedLM ModernBertForMaskedLM MT5ForConditionalGeneration OPTForCausalLM
@@ -22,6 +26,7 @@ Phi3ForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM ResNetForImageClassification R
 RobertaForSequenceClassification SwinForImageClassification T5ForConditionalGeneration
 ViTForImageClassification Wav2Vec2ForCTC XLNetLMHeadModel
 """.split()
+TABLE = {row["class"]: row for row in csv.DictReader(census.TABLE.read_text().splitlines())}
 KNOWN = {name: (kind, family) for kind, family, name in census.families()}
 
 
@@ -29,3 +34,4 @@ KNOWN = {name: (kind, family) for kind, family, name in census.families()}
 def test_the_head_of_the_folder_is_the_head_of_the_model(name):
     told = census.row(*KNOWN[name], name)
     assert told["status"] == "right", told
+    assert told == {column: said for column, said in TABLE[name].items() if said or column in told}

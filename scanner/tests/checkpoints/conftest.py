@@ -33,14 +33,9 @@ def model_folders(tmp_path_factory):
     marian |= dict(encoder_ffn_dim=8, decoder_ffn_dim=8, pad_token_id=10)
     marian |= dict(decoder_start_token_id=10, eos_token_id=0, forced_eos_token_id=0)
     gpt2 = dict(vocab_size=11, n_embd=8, n_layer=1, n_head=2)
-    wide = small | dict(num_key_value_heads=2, head_dim=4, pad_token_id=0)
     families = {
         "gpt2": ("GPT2LMHeadModel", "GPT2Config", gpt2),
         "llama": ("LlamaForCausalLM", "LlamaConfig", small | {"tie_word_embeddings": False}),
-        "gemma": ("GemmaForCausalLM", "GemmaConfig", wide),
-        "nemotron": ("NemotronForCausalLM", "NemotronConfig", wide),
-        "bert": ("BertForMaskedLM", "BertConfig", small),
-        "roberta": ("RobertaForMaskedLM", "RobertaConfig", small),
         "marian": ("MarianMTModel", "MarianConfig", marian),
     }
     folders = {}
