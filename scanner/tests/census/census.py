@@ -12,8 +12,6 @@ the model's logits. The model in memory must be read as its folder is. Where a n
 claimed, what the model feeds its layer must lie on the surface that the normalisation gives.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import logging

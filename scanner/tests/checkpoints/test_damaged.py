@@ -168,14 +168,11 @@ class _Trap:
     [
         ("a.npz", lambda p, x: np.savez(p, W=np.array([x], dtype=object)), "holds Python objects"),
         ("a.npy", lambda p, x: np.save(p, np.array([[x]], dtype=object)), "holds Python objects"),
-        (
-            "a.pkl",
-            lambda p, x: p.write_bytes(pickle.dumps({"W": np.ones((3, 2)), "x": x})),
-            r"asks for the global (io|_io|builtins)\.open.*nothing of it was executed",
-        ),
+        ("a.pkl", lambda p, x: p.write_bytes(pickle.dumps({"W": np.ones((3, 2)), "x": x})),
+         r"asks for the global (io|_io|builtins)\.open.*nothing of it was executed"),
         ("a.pt", lambda p, x: torch.save({"lm_head.weight": x}, p), "nothing of it was executed"),
     ],
-)
+)  # fmt: skip
 def test_code_in_a_file_is_not_executed(tmp_path, name, write, said):
     marker = tmp_path / "executed"
     write(tmp_path / name, _Trap(str(marker)))

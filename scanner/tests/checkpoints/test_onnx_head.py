@@ -62,46 +62,25 @@ HELD = {"W": W.T.copy(), "b": B}  # its constants
 SCALES = (np.abs(W).max(axis=1) / 127).astype(np.float32)  # one per class
 CODES = np.round(W / SCALES[:, None]).astype(np.int8)
 CODED = {"b": B, "scales": SCALES, "zero": np.zeros(7, np.int8)}
-CONVOLVED = """
-    Unsqueeze x axes > wide
-    Conv wide W b > maps
-    Squeeze maps axes > logits
-    Softmax logits > y
-"""
+CONVOLVED = (
+    "Unsqueeze x axes > wide \n Conv wide W b > maps \n Squeeze maps axes > z \n Softmax z > y"
+)
+REAL = "DequantizeLinear W scales zero > real"
 GRAPHS = {
     "a Gemm and its scales": ('Gemm x W b > y; {"alpha": 2.0, "beta": 0.5}', {"W": W.T, "b": B}),
     "a transposed Gemm": ('Gemm x W b > y; {"transB": 1, "beta": 0.5}', {"W": W, "b": B}),
     "a constant behind a transpose, an output behind a reshape": (
-        """
-        Transpose W > Wt; {"perm": [1, 0]}
-        MatMul x Wt > logits
-        Reshape logits shape > y
-        """,
-        {"W": W, "shape": np.array([-1, 7])},
-    ),
+        'Transpose W > Wt; {"perm": [1, 0]} \n MatMul x Wt > logits \n Reshape logits shape > y',
+        {"W": W, "shape": np.array([-1, 7])}),
     "weights behind a dequantisation": (
-        """
-        DequantizeLinear W scales zero > real; {"axis": 1}
-        MatMul x real > xW
-        Add b xW > y
-        """,
-        {"W": CODES.T, **CODED},
-    ),
+        f'{REAL}; {{"axis": 1}} \n MatMul x real > xW \n Add b xW > y', {"W": CODES.T, **CODED}),
     "weights behind a dequantisation and a transpose": (
-        """
-        DequantizeLinear W scales zero > real; {"axis": 0}
-        Transpose real > operand
-        MatMul x operand > xW
-        Add b xW > y
-        """,
-        {"W": CODES, **CODED},
-    ),
+        f'{REAL}; {{"axis": 0}} \n Transpose real > turned \n MatMul x turned > xW \n Add b xW > y',
+        {"W": CODES, **CODED}),
     "a convolution of one pixel": (CONVOLVED, {"W": W[..., None], "b": B, "axes": np.array([2])}),
     "a convolution of one pixel in the plane": (
-        CONVOLVED,
-        {"W": W[..., None, None], "b": B, "axes": np.array([2, 3])},
-    ),
-}
+        CONVOLVED, {"W": W[..., None, None], "b": B, "axes": np.array([2, 3])}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -251,8 +230,6 @@ def test_dynamically_quantised_products_give_the_real_weights(tmp_path):
 
 PARTS = "\n Concat"
 TAKEN = '; {"axis": 1} \n Slice p begin end axis > h'
-
-
 PARTED = f"Relu x > r \n Clip x low six > c {PARTS} r c > p {TAKEN}"
 
 

@@ -7,21 +7,7 @@ from softgeom.checkpoints import load_head
 from softgeom.checkpoints.activation import RELU_BEHIND
 
 pytest.importorskip("flatbuffers", reason="FlatBuffers comes with onnxruntime")
-from tflite_writer import (
-    CONV,
-    CONV_OPTIONS,
-    DENSE_OPTIONS,
-    FULLY_CONNECTED,
-    LOGISTIC,
-    NO_OPTIONS,
-    QUANTIZE,
-    RELU,
-    SOFTMAX,
-    TANH,
-    classifier,
-    write,
-)
-from tflite_writer import RESHAPE as MOVED
+import tflite_writer as tfl
 
 RNG = np.random.default_rng(0)
 W, B = RNG.normal(size=(5, 3)).astype("<f4"), RNG.normal(size=5).astype("<f4")
@@ -31,13 +17,13 @@ EACH = np.array([0.5, 1, 2, 4, 8])
 # the file, and what is read of it: W, b, rule and the step in front
 READ = {
     "a sigmoid": ({}, W, B, "threshold", "ReLU"),
-    "a softmax": ({"last": SOFTMAX}, W, B, "argmax", "ReLU"),
+    "a softmax": ({"last": tfl.SOFTMAX}, W, B, "argmax", "ReLU"),
     "a step that bounds nothing": (
-        {"before": (CONV, CONV_OPTIONS, 3, 0)}, W, B, "threshold", None),
+        {"before": (tfl.CONV, tfl.CONV_OPTIONS, 3, 0)}, W, B, "threshold", None),
     "half precision": ({"W": HALF[0], "b": HALF[1]}, *HALF, "threshold", "ReLU"),
-    "a ReLU before the softmax": ({"fused": RELU, "last": SOFTMAX}, W, B, "argmax", "ReLU"),
+    "a ReLU before the softmax": ({"fused": tfl.RELU, "last": tfl.SOFTMAX}, W, B, "argmax", "ReLU"),
     "codes with one scale": (
-        {"W": CODES, "coded": ([0.5], [3]), "last": QUANTIZE}, (CODES - 3) / 2, B, "argmax",
+        {"W": CODES, "coded": ([0.5], [3]), "last": tfl.QUANTIZE}, (CODES - 3) / 2, B, "argmax",
         "ReLU"),
     "codes with a scale each": (
         {"W": CODES, "coded": (EACH, [0, 0, 0, 0, 1])},
@@ -50,7 +36,7 @@ READ = {
 @pytest.mark.parametrize("name", READ)
 def test_the_layer_before_the_output_and_what_stands_around_it(tmp_path, name):
     options, weight, bias, rule, step = READ[name]
-    path = classifier(tmp_path / "m.tflite", **{"W": W, "b": B} | options)
+    path = tfl.classifier(tmp_path / "m.tflite", **{"W": W, "b": B} | options)
     for named in (None, "head/W"):
         head = load_head(path, weight=named)
         np.testing.assert_array_equal(head.layer.W, weight)
@@ -63,28 +49,28 @@ def test_the_layer_before_the_output_and_what_stands_around_it(tmp_path, name):
 
 
 def test_a_layer_inside_is_read_where_it_is_named(tmp_path):
-    path = classifier(tmp_path / "m.tflite", W, B, outputs=(5, 7))
+    path = tfl.classifier(tmp_path / "m.tflite", W, B, outputs=(5, 7))
     head = load_head(path, weight="head/W")
     np.testing.assert_array_equal(head.layer.b, B)
     assert "a fully connected layer inside of the graph" in head.notes
 
 
 def test_a_sigmoid_behind_another_map_is_refused(tmp_path):
-    for first, fused in ((SOFTMAX, 0), (LOGISTIC, 0), (MOVED, TANH)):
+    for first, fused in ((tfl.SOFTMAX, 0), (tfl.LOGISTIC, 0), (tfl.RESHAPE, tfl.TANH)):
         tensors = [("x", (1, 3)), ("W", W), ("b", B), ("z", (1, 5)), ("p", (1, 5)), ("q", (1, 5))]
         rounds = [
-            (FULLY_CONNECTED, [0, 1, 2], [3], DENSE_OPTIONS, 0, fused),
-            (first, [3], [4], NO_OPTIONS, 0, 0),
-            (LOGISTIC, [4], [5], NO_OPTIONS, 0, 0),
+            (tfl.FULLY_CONNECTED, [0, 1, 2], [3], tfl.DENSE_OPTIONS, 0, fused),
+            (first, [3], [4], tfl.NO_OPTIONS, 0, 0),
+            (tfl.LOGISTIC, [4], [5], tfl.NO_OPTIONS, 0, 0),
         ]
-        path = write(tmp_path / "m.tflite", tensors, rounds, [5])
+        path = tfl.write(tmp_path / "m.tflite", tensors, rounds, [5])
         with pytest.raises(ValueError, match=r"LOGISTIC behind another map|makes features"):
             load_head(path)
 
 
 def circles(path):
-    rounds = [(SOFTMAX, [1], [0], 0, 0, 0), (SOFTMAX, [0], [1], 0, 0, 0)]
-    return write(path, [("a", (1, 5)), ("b", (1, 5))], rounds, [0])
+    rounds = [(tfl.SOFTMAX, [1], [0], 0, 0, 0), (tfl.SOFTMAX, [0], [1], 0, 0, 0)]
+    return tfl.write(path, [("a", (1, 5)), ("b", (1, 5))], rounds, [0])
 
 
 def text(path):
@@ -93,9 +79,9 @@ def text(path):
 
 
 REFUSED = {
-    "a ReLU before a sigmoid": ({"fused": RELU}, "operator 1 is fused to the last one"),
+    "a ReLU before a sigmoid": ({"fused": tfl.RELU}, "operator 1 is fused to the last one"),
     "groups of scores": ({"arranged": (5, 1)}, "RESHAPE arranges the 5 scores"),
-    "another step before the output": ({"last": CONV}, r"no fully connected.*\(operator 3"),
+    "another step before the output": ({"last": tfl.CONV}, r"no fully connected.*\(operator 3"),
     "codes without a scale": ({"W": CODES, "coded": ([], [])}, "codes of type 9"),
     "scales that do not fit": ({"W": CODES, "coded": ([1, 2], [])}, "2 scales for codes"),
     "two outputs": ({"outputs": (5, 7)}, "has 2 outputs"),
@@ -108,6 +94,6 @@ REFUSED = {
 def test_what_is_not_certain_is_refused_in_a_sentence(tmp_path, name):
     made, said = REFUSED[name]
     path = tmp_path / "m.tflite"
-    path = made(path) if callable(made) else classifier(path, **{"W": W, "b": B} | made)
+    path = made(path) if callable(made) else tfl.classifier(path, **{"W": W, "b": B} | made)
     with pytest.raises(ValueError, match=said):
         load_head(path)

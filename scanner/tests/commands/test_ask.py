@@ -175,11 +175,8 @@ def test_a_forged_margin_is_noticed(square, tmp_path, told, refused):
     ("question", "message"),
     [
         ([], "nothing is asked"),
-        (["--among"], "--among: no class is named"),
-        (["--among", "a", "a"], "duplicate: 'a'"),
         (["--among", "a", "nobody"], "no class 'nobody'"),
         (["--among", "a", "5"], "no class '5'"),
-        (["--order"], "--order: no class is named"),
         (["--blocked-by", "@list"], "no class '@list'"),
         (["--order", "a", "a"], "duplicate: 'a'"),
         (["--order", "a", "--together", "b"], "are two questions"),

@@ -1,6 +1,5 @@
 """``softgeom ceiling``: what it prints, writes and refuses; two programs verify it."""
 
-import numpy as np
 import pytest
 
 import softgeom as sg
@@ -60,12 +59,9 @@ def test_the_library_says_what_the_command_says(npz, layer, told):
     ("targets", "told"),
     [
         ([{3: 0.5, 5: 1.5}], "target 0: probabilities .* sum to one; 0.5 .* sum to 2"),
-        ([[3], {3: np.nan, 5: 0.5}], "target 1: probabilities .* sum to one"),
-        ([{3: "half", 5: 0.5}], "target 0: a probability"),
         ([{3: 1.0, "no such": 0.5}], "no class 'no such'"),
         ([[1.5]], "no class 1.5"),
         ([[True]], "no class True"),
-        ([[0.5, 0.5]], "no class 0.5"),
         (["t3"], "targets is a list, .*: target 0 is 't3'"),
         ([3, 5], "targets is a list, .*: target 0 is 3"),
         ({3: 0.5, 5: 0.5}, "targets is a list, .*: not {3: 0.5, 5: 0.5}"),

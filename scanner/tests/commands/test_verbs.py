@@ -139,7 +139,9 @@ def test_json_alone_nothing_when_quiet_some_classes_and_measured_inputs(npz, tmp
     # by the solver neither, which writes to the descriptor
     assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["classes"] == 40
-    assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert (
+        main(["scan", str(npz), "--verdicts-only", "--quiet", "--out", str(tmp_path / "out")]) == 0
+    )
     assert capfd.readouterr() == ("", "")
     np.save(tmp_path / "x.npy", np.array([[0.5, -2.0], [3.0, 0.0]]))
     options = ["--inputs", str(tmp_path / "x.npy"), "--out", str(tmp_path / "out")]

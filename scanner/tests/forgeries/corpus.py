@@ -2,8 +2,6 @@
 verifiers must refuse every one of them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,7 +76,13 @@ def times(kind: int, name: str, factor: float) -> Edit:
 
 def swapped(kinds: tuple[int, ...], *fields: str) -> Edit:
     """The first two claims of these kinds exchange some fields."""
-    return listed(lambda claims: swap(claims, kinds, *fields))
+
+    def change(claims: list[dict[str, Any]]) -> None:
+        a, b, *_ = (claim for claim in claims if claim["kinds"] in kinds)
+        for name in fields:
+            a[name], b[name] = b[name], a[name]
+
+    return listed(change)
 
 
 def nth(n: int, **fields: Any) -> Edit:
@@ -162,13 +166,6 @@ def written(change: Callable[[str], str]) -> Edit:
 def both(*edits: Edit) -> Edit:
     """One edit after the other."""
     return lambda evidence: [edit(evidence) for edit in edits]
-
-
-def swap(claims: list[dict[str, Any]], kinds: tuple[int, ...], *fields: str) -> None:
-    """Two claims of these kinds exchange some fields."""
-    a, b, *_ = (claim for claim in claims if claim["kinds"] in kinds)
-    for name in fields:
-        a[name], b[name] = b[name], a[name]
 
 
 def doubled(fraction: str) -> str:

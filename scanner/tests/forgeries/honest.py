@@ -2,8 +2,6 @@
 without a bias, parts of a layer, answers about orders, and verdicts on experts.
 """
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 and the format page is needed to believe it.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Every forgery is refused by both programs that say "proven"; every honest file is accepted."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import subprocess

@@ -2,8 +2,6 @@
 answers None when it accepts it, else the sentence with which it refuses.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

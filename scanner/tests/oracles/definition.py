@@ -1,7 +1,5 @@
 """What a point reaches and what weights add up to, by the definition and in fractions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any

@@ -13,8 +13,6 @@ D_S^T)^-1 h_S`` for some independent active set S, is not inside: squared norms 
 rational.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

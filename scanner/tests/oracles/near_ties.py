@@ -5,8 +5,6 @@ units in the last place. What a checker accepts is then decided again in fractio
 ``without_bounds`` shows that the attack has teeth: it sets every bound on rounding to zero.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ one it wins iff (w, b) is a vertex of the hull seen from above (b upwards), or w
 hull of the rows: far enough out the bias does not matter.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.spatial import ConvexHull
 

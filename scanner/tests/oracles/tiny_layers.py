@@ -8,8 +8,6 @@ Nothing is rounded on the way: with ``W = 2^p W'``, ``x = 2^q z`` and ``b = 2^r 
 ``2^(p + q) (W' z + b' / unit)``, ``unit = 2^(p + q - r)``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -8,8 +8,6 @@ before wins on. The combinations are made in fractions and kept only where the l
 them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

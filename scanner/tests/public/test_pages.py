@@ -1,7 +1,5 @@
 """Every block of the pages for users of the library runs as it is printed."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

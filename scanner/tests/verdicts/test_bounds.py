@@ -452,49 +452,32 @@ HALVES = [0.5, 0.5]
         # v vanishes in the first feature alone: the other has reach
         ([[0, 0], [-1, -1], [1, -1]], [-0.005, 0, 0], Ellipsoid([0.01, 0.01], radius=1.0), HALVES),
         # the shift alone decides, by less than the error of v
-        (
-            [[0, 0], [-1 - 4 * U, 1], [1, -1]], None,
-            Ellipsoid([0.0, 0.0], [1.0, 1 + 2 * U], radius=1.0), HALVES,
-        ),
-        (
-            [[0, 0], [-1e-200, -1], [-1e-200, 1]], None,
-            Ellipsoid([0, 1], [1e-200, 0], radius=1.0), HALVES,
-        ),
+        ([[0, 0], [-1 - 4 * U, 1], [1, -1]], None,
+         Ellipsoid([0.0, 0.0], [1.0, 1 + 2 * U], radius=1.0), HALVES),
+        ([[0, 0], [-1e-200, -1], [-1e-200, 1]], None, Ellipsoid([0, 1], [1e-200, 0], radius=1.0),
+         HALVES),
         # gain times radius is below the range of floats, and outweighs the bias
-        (
-            [[0], [-1e160], [-1e160]], [0, 1e-200, 1e-200],
-            Ellipsoid([2.0**-500], radius=1e-200), HALVES,
-        ),
+        ([[0], [-1e160], [-1e160]], [0, 1e-200, 1e-200], Ellipsoid([2.0**-500], radius=1e-200),
+         HALVES),
         ([[0, 0], [-1, 0], [-1, 0]], None, Ellipsoid([5e-324, 1.0], radius=0.1), HALVES),
         # less the mean, the last feature or one of the others alone tells
-        (
-            [[0, 0, 0], [-1, 0, -1e-200], [1, 0, -1e-200]], None,
-            Ellipsoid([1.0, 1.0, 1e-200], radius=1.0, centred=True), HALVES,
-        ),
-        (
-            [[0, 0, 0], [-1, -1e-200, 0], [1, -1e-200, 0]], None,
-            Ellipsoid([1.0, 1e-200, 1.0], radius=1.0, centred=True), HALVES,
-        ),
+        ([[0, 0, 0], [-1, 0, -1e-200], [1, 0, -1e-200]], None,
+         Ellipsoid([1.0, 1.0, 1e-200], radius=1.0, centred=True), HALVES),
+        ([[0, 0, 0], [-1, -1e-200, 0], [1, -1e-200, 0]], None,
+         Ellipsoid([1.0, 1e-200, 1.0], radius=1.0, centred=True), HALVES),
         # the shift is added
         ([[0, 0], [-1, -1], [-1, 1]], None, Ellipsoid([0.0, 1.0], [1.0, 0.0], radius=1.0), HALVES),
         # by 1e-330: a product with the bound, the radius or the shift vanishes
         ([[1, 1e-300], [1, 0], [1, 0]], None, Box((1.0, 1e-30)), HALVES),
         ([[1, 1e-300], [1, 0], [1, 0]], None, Ellipsoid([1e30, 1.0], radius=1e-30), HALVES),
-        (
-            [[1, 1e-300], [1, 0], [1, 0]], None,
-            Ellipsoid([1.0, 0.0], [0.0, 1e-30], radius=1.0), HALVES,
-        ),
+        ([[1, 1e-300], [1, 0], [1, 0]], None, Ellipsoid([1.0, 0.0], [0.0, 1e-30], radius=1.0),
+         HALVES),
         # in their unit the rows are equal; at the right corner the class leads by 2^-997
-        (
-            [[2.0**60, 2.0**-1015], [2.0**60, 0.0], [2.0**60, 0.0]], [-0.75 * 2.0**-995, 0, 0],
-            Box(2.0**20), [1.0, 2.0**-100],
-        ),
+        ([[2.0**60, 2.0**-1015], [2.0**60, 0.0], [2.0**60, 0.0]], [-0.75 * 2.0**-995, 0, 0],
+         Box(2.0**20), [1.0, 2.0**-100]),
         # a gain that no unit of the large shift holds
-        (
-            [[0, 0], [-(2.0**-1026), 2.0**41], [2.0**-1023, -(2.0**50)]], None,
-            Ellipsoid([0.0, 2.0**-60 * (1 + 2 * U)], [2.0**1000, 0.0], radius=1.0),
-            [1.0, 2.0**-9],
-        ),
+        ([[0, 0], [-(2.0**-1026), 2.0**41], [2.0**-1023, -(2.0**50)]], None,
+         Ellipsoid([0.0, 2.0**-60 * (1 + 2 * U)], [2.0**1000, 0.0], radius=1.0), [1.0, 2.0**-9]),
     ],
 )  # fmt: skip
 def test_a_class_that_wins_by_a_hair_is_not_unargmaxable(W, b, features, weights):

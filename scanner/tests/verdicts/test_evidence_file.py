@@ -13,18 +13,6 @@ from safetensors.numpy import load_file
 from softgeom.asking.experts import Chosen, Router
 from softgeom.blocks import block_path, load_block
 from softgeom.certifying import container, evidence_file
-from softgeom.certifying.evidence_file import (
-    ARRAYS,
-    Odds,
-    load_answers,
-    load_odds,
-    load_parts,
-    read_fractions,
-    read_header,
-    save_answers,
-    save_odds,
-    save_parts,
-)
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import (
     Answer,
@@ -65,12 +53,12 @@ ANSWERS = [
 
 @pytest.fixture
 def saved(tmp_path):
-    save_parts(tmp_path / "scan", LAYER, [(SET, FINDINGS[::-1])])
+    evidence_file.save_parts(tmp_path / "scan", LAYER, [(SET, FINDINGS[::-1])])
     return tmp_path / "scan"
 
 
 def test_findings_come_back_in_the_order_of_the_classes(saved):
-    ((features, found),) = load_parts(saved, LAYER)
+    ((features, found),) = evidence_file.load_parts(saved, LAYER)
     assert features == SET
     for ours, theirs in zip(FINDINGS, found, strict=True):
         for name in ("index", "method", "steps", "margin"):
@@ -85,14 +73,14 @@ def test_findings_come_back_in_the_order_of_the_classes(saved):
     assert found[5].evidence.weights.tolist() == [Fraction(1, 7), Fraction(2)]
     assert found[0].evidence.point.dtype == np.float32
     assert found[6].evidence.point.tolist() == [0.1, 0.2]
-    save_parts(saved, LAYER, [(SET, [])])
-    assert load_parts(saved, LAYER) == [(SET, [])]
+    evidence_file.save_parts(saved, LAYER, [(SET, [])])
+    assert evidence_file.load_parts(saved, LAYER) == [(SET, [])]
 
 
 def test_answers_come_back_and_experts_group_by_group(tmp_path):
     path = tmp_path / "answers"
-    save_answers(path, LAYER, SET, ANSWERS)
-    features, found, k, _ = load_answers(path, LAYER)
+    evidence_file.save_answers(path, LAYER, SET, ANSWERS)
+    features, found, k, _ = evidence_file.load_answers(path, LAYER)
     assert (features, k) == (SET, None)
     assert [a.order for a in found] == [a.order for a in ANSWERS]
     assert [a.margin for a in found] == [-1.0, np.inf, 0.5, -0.25]
@@ -104,16 +92,18 @@ def test_answers_come_back_and_experts_group_by_group(tmp_path):
     again = Router.load(path, LAYER)
     said = [(e.expert, e.k, e.verdict, e.method) for e in again.experts]
     assert said == [(3, 2, "undecided", "m"), (6, 2, "impossible", "")]
-    assert read_header(path)["holds"] == "experts"
+    assert evidence_file.read_header(path)["holds"] == "experts"
     with pytest.raises(ValueError, match="it holds experts, not scan"):
-        load_parts(path, LAYER)
+        evidence_file.load_parts(path, LAYER)
 
 
 def test_ceilings_come_back_with_the_points_that_are_used(tmp_path):
     points = np.array([[1.0, 2.0], [9.0, 9.0], [3.0, 4.0]])
-    odds = Odds(np.array([2, 5]), points, np.array([2, 0]), np.array([0.5, 1.0]), np.zeros(2))
-    save_odds(tmp_path / "c", LAYER, SET, odds)
-    features, found, readout = load_odds(tmp_path / "c", LAYER)
+    odds = evidence_file.Odds(
+        np.array([2, 5]), points, np.array([2, 0]), np.array([0.5, 1.0]), np.zeros(2)
+    )
+    evidence_file.save_odds(tmp_path / "c", LAYER, SET, odds)
+    features, found, readout = evidence_file.load_odds(tmp_path / "c", LAYER)
     assert features == SET
     assert readout == PLAIN
     assert found.points[found.at].tolist() == [[3.0, 4.0], [1.0, 2.0]]
@@ -122,7 +112,7 @@ def test_ceilings_come_back_with_the_points_that_are_used(tmp_path):
 
 def test_any_reader_of_safetensors_reads_the_file(saved):
     arrays = load_file(saved)
-    assert {name: values.dtype.str for name, values in arrays.items()} == ARRAYS
+    assert {name: values.dtype.str for name, values in arrays.items()} == evidence_file.ARRAYS
     assert arrays["named"].tolist() == list(range(7))
     assert json.loads(arrays["methods"].tobytes())[0] == "look"
 
@@ -130,23 +120,23 @@ def test_any_reader_of_safetensors_reads_the_file(saved):
 def test_the_table_is_read_without_the_layer(tmp_path):
     """Names of any kind come back, and which class cannot win over which set."""
     wider = [(Unbounded(), FINDINGS[1:2])]
-    save_parts(tmp_path / "evidence.safetensors", NAMED, [(SET, FINDINGS), *wider])
+    evidence_file.save_parts(tmp_path / "evidence.safetensors", NAMED, [(SET, FINDINGS), *wider])
     expected = verdict_table(NAMED, SET, FINDINGS, wider)
     for path in (tmp_path, tmp_path / "evidence.safetensors"):
         assert read_verdicts(path).equals(expected)
     path = tmp_path / "evidence.safetensors"
-    save_parts(path, LAYER, [(SET, FINDINGS)])
+    evidence_file.save_parts(path, LAYER, [(SET, FINDINGS)])
     assert read_verdicts(path)["token"].tolist() == list("0123456")
     other = SoftmaxLayer(LAYER.W, LAYER.b, "abcdefg")
-    save_parts(path, NAMED, [(SET, FINDINGS)])
-    load_parts(path, LAYER)
+    evidence_file.save_parts(path, NAMED, [(SET, FINDINGS)])
+    evidence_file.load_parts(path, LAYER)
     with pytest.raises(ValueError, match="names the classes otherwise"):
-        load_parts(path, other)
+        evidence_file.load_parts(path, other)
 
 
 def test_nothing_is_written_twice(tmp_path):
     def save(*findings: Finding) -> None:
-        save_parts(tmp_path / "x", LAYER, [(SET, findings)])
+        evidence_file.save_parts(tmp_path / "x", LAYER, [(SET, findings)])
 
     with pytest.raises(ValueError, match="A class is listed twice"):
         save(*FINDINGS[:1] * 2)
@@ -154,19 +144,19 @@ def test_nothing_is_written_twice(tmp_path):
     with pytest.raises(ValueError, match="weighs the same comparison twice"):
         save(twice)
     save(replace(twice, evidence=BlockingClasses(np.array([2, 2]), np.array([1.0, 0.0]))))
-    assert load_parts(tmp_path / "x", LAYER)[0][1][0].evidence.rivals.tolist() == [2]
+    assert evidence_file.load_parts(tmp_path / "x", LAYER)[0][1][0].evidence.rivals.tolist() == [2]
 
 
 def test_fractions_of_any_length_but_a_million_characters(monkeypatch):
-    assert read_fractions(["1/3", "-ff/10"]) == [Fraction(1, 3), Fraction(-255, 16)]
+    assert evidence_file.read_fractions(["1/3", "-ff/10"]) == [Fraction(1, 3), Fraction(-255, 16)]
     zeros = "0" * (10**6 - 3)
-    assert read_fractions([f"1/1{zeros}"])[0].numerator == 1
+    assert evidence_file.read_fractions([f"1/1{zeros}"])[0].numerator == 1
     with pytest.raises(ValueError, match="too long"):
-        read_fractions([f"1/1{zeros}0"])
+        evidence_file.read_fractions([f"1/1{zeros}0"])
     monkeypatch.setattr(evidence_file, "LONGEST", 10)
-    assert read_fractions([f"{16**7:x}/1"])[0] == 16**7
+    assert evidence_file.read_fractions([f"{16**7:x}/1"])[0] == 16**7
     with pytest.raises(ValueError, match="too long"):
-        read_fractions([f"{16**9:x}/1"])
+        evidence_file.read_fractions([f"{16**9:x}/1"])
 
 
 def test_a_block_is_about_its_classes_and_set(tmp_path):
@@ -174,7 +164,7 @@ def test_a_block_is_about_its_classes_and_set(tmp_path):
     findings = [Finding(0, won, "", 0, 0.5, 0.0), Finding(1, Unknown(1.0, ""), "", 0, 1.0, np.nan)]
     known, both = fingerprint(layer), np.array([1, 0])
     path = block_path(tmp_path, known, "search 0", Ball(1.0), both)
-    save_parts(path, layer, [(Ball(1.0), findings)], known)
+    evidence_file.save_parts(path, layer, [(Ball(1.0), findings)], known)
     assert [f.index for f in load_block(path, layer, Ball(1.0), both, known)] == [1, 0]
     for features, classes in ((Ball(2.0), both), (Ball(1.0), both[:1]), (Ball(1.0), np.arange(3))):
         with pytest.raises(ValueError, match="about other classes or another feature set"):

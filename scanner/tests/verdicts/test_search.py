@@ -9,12 +9,10 @@ from softgeom.problem import make_problem
 from softgeom.searching.ascent import climb
 from softgeom.searching.look import _largest, look
 
+CENTRED = Ellipsoid([1.0, 2.0, 0.5], [1.0, 0, 0], centred=True)
 
-@pytest.mark.parametrize(
-    "features",
-    [Box(1.0), Unbounded(), Ellipsoid([1.0, 2.0, 0.5], [1.0, 0, 0], centred=True)],
-    ids=lambda f: f.describe(),
-)
+
+@pytest.mark.parametrize("features", [Box(1.0), Unbounded(), CENTRED], ids=lambda f: f.describe())
 def test_a_look_is_the_plain_product(features, monkeypatch):
     import sys
 
@@ -91,14 +89,7 @@ def test_ascent_finds_what_one_look_does_not():
 
 
 @pytest.mark.parametrize(
-    "features",
-    [
-        Box(3.0, low=-0.3),
-        Ball(2.0),
-        Unbounded(),
-        Ellipsoid([1.0, 2.0, 0.5], [1.0, 0, 0], centred=True),
-    ],
-    ids=lambda f: f.describe(),
+    "features", [Box(3.0, low=-0.3), Ball(2.0), Unbounded(), CENTRED], ids=lambda f: f.describe()
 )
 def test_a_device_finds_what_numpy_finds(features, monkeypatch):
     pytest.importorskip("torch")

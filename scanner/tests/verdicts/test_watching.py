@@ -1,7 +1,5 @@
 """Watching a layer while it trains: the verdicts of a scan at every epoch, from copies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

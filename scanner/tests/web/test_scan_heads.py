@@ -16,8 +16,7 @@ UNFOLLOWED = {
         "z = Conv (x, K, b) r = Relu (z) s = ConvTranspose (r, T) y = Sigmoid (s)",
         "Sigmoid is not followed"),
     "a log prior": ("z = MatMul (x, W) s = Add (z, b) y = Sub (s, b)", "Sub is not followed"),
-    "a second bias": (
-        "z = MatMul (x, W) s = Add (z, b) y = Add (s, b)", "Add is not followed"),
+    "a second bias": ("z = MatMul (x, W) s = Add (z, b) y = Add (s, b)", "Add is not followed"),
     "a softmax over time": (
         "z = MatMul (x, W) y = Softmax <axis = 1> (z)", "a Softmax along axis 1"),
     "a softmax that once ran over all axes": (
@@ -25,10 +24,8 @@ UNFOLLOWED = {
     "an operation of somebody's own": (
         "z = MatMul (x, W) y = mine.Softmax (z)", "mine::Softmax is not followed"),
     "a factor": ("y = Gemm <alpha = -1.0> (x, W, b)", "Gemm has the option alpha"),
-    "a number for each place": (
-        "z = MatMul (x, W) y = Add (z, places)", "an Add of shape (4, 30)"),
-    "another bias on the way": (
-        "z = MatMul (x, W) y = Add (z, x)", "Add is not followed"),
+    "a number for each place": ("z = MatMul (x, W) y = Add (z, places)", "an Add of shape (4, 30)"),
+    "another bias on the way": ("z = MatMul (x, W) y = Add (z, x)", "Add is not followed"),
 }  # fmt: skip
 
 

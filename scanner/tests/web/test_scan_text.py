@@ -1,7 +1,5 @@
 """The page's box for a text answers as the library does."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import numpy as np
@@ -10,23 +8,7 @@ import pytest
 import softgeom as sg
 from softgeom.characters import cut
 
-NAMES = [
-    "a",
-    "é",
-    "e",
-    "\u0301",
-    "\u212b",
-    "🇩🇪",
-    " ",
-    "<blank>",
-    "Ğ",
-    "n\u0303",
-    "n",
-    "한",
-    "ㅎ",
-    "x",
-    "x",
-]
+NAMES = [*"aée\u0301\u212b", "🇩🇪", " ", "<blank>", "Ğ", "n\u0303", *"n한ㅎxx"]
 WORDS = {"fine": "argmaxable", "can never win": "unargmaxable", "tied": "tied"}
 WORDS |= {"missing from the list": "missing"}
 SIGNS = list("aéeE\u0301\u0306\u00c5\u212b🇩🇪🇫 <Ğgñn한\u1112\u1161x\n\r\t\ufeff\u200d\ufe0f中😀")

@@ -2,8 +2,6 @@
 with a layer or with a sentence of its own.
 """
 
-from __future__ import annotations
-
 import functools
 import io
 import json

@@ -2,8 +2,6 @@
 `.traineddata` and a model of Paddle.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """TFLite files written with Google's own FlatBuffers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
