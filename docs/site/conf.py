@@ -39,7 +39,7 @@ html_extra_path = [str(ROOT / "build" / "pages")]  # explorers, lessons, story, 
 html_context = {"default_mode": "auto"}  # the theme warns without it
 html_copy_source = html_show_sourcelink = html_domain_indices = False
 html_show_search_summary = False  # it fetches pages, which a browser forbids without a server
-html_theme_options = {"use_download_button": False, "home_page_in_toc": True}
+html_theme_options = {"use_download_button": False, "home_page_in_toc": False}
 html_theme_options["navbar_persistent"] = []  # else a second search field
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "attrs_inline"]

@@ -204,7 +204,7 @@ def _coverage(
         return []
     counts = Counter(row["status"] for row in rows)
     told = ", ".join(f"{counts[key]} {words}" for key, words in _STATUS.items() if counts[key])
-    lines = ["| in the paper | what | picture | status | verdicts |", "| --- " * 5 + "|"]
+    lines = ["| in the paper | what | result | status | verdicts |", "| --- " * 5 + "|"]
     for row in rows:
         name, shows = row.get("notebook", ""), row.get("shows", [])
         status = _STATUS[row["status"]] + (f": {plain(row['why'])}" if "why" in row else "")
@@ -216,7 +216,11 @@ def _coverage(
             f'<a href="#{name}"><img src="{_UP}{recorded[name].figure(drawn[0])}" width="140" '
             f'alt="{html.escape(row["about"])}"></a>'
             if drawn
-            else ", ".join(plain(key) for key in shows)
+            else ", ".join(
+                f"[table]({_UP}{recorded[name].results.relative_to(paths.root()).as_posix()}/{key}.csv)"
+                for key in shows
+                if name in recorded
+            )
         )
         verdicts = "; ".join(
             f"[{known[claim.id].verdict}](#{claim.id})"
