@@ -112,7 +112,6 @@ LIGHT = {
     "import softgeom; dir(softgeom)": NUMERICS,
     "command('--version')": NUMERICS,
     "command('--help')": NUMERICS,
-    "command('completion', 'bash')": NUMERICS,
     "command('scann')": NUMERICS,
     "import papers.explorers as e; e.page('softmax')": TORCH | {"anywidget"},
     "import papers.bottleneck": TORCH,

@@ -450,22 +450,13 @@ def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys, ref
     refused("none.txt names no model", "survey", "none.txt")
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "completion"])
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_ends_with_an_example_that_parses(verb, capsys):
     program, *arguments = shlex.split(EXAMPLES[verb])
     assert (program, parse(arguments).command) == ("softgeom", verb)
     with pytest.raises(SystemExit):
         parse([verb, "--help"])
     assert EXAMPLES[verb] in " ".join(capsys.readouterr().out.split())
-
-
-def test_the_completion_script_is_what_the_commands_say(told):
-    script = told("completion", "bash")
-    assert all(f"{verb}) local options=" in script for verb in VERBS)
-    script += "COMP_WORDS=(softgeom scan --lo); COMP_CWORD=2; _softgeom; echo ${COMPREPLY[@]}"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["--low"]
-    assert told("completion", "zsh").startswith("autoload")
 
 
 @pytest.mark.parametrize(
@@ -525,7 +516,7 @@ def test_every_failure_leaves_its_traceback_where_it_is_asked_for(capsys, monkey
 def test_warnings_and_terminals_without_unicode_get_escapes(capsys, npz, tmp_path):
     """A process of its own: pytest's handlers take the library's warnings in this one."""
     code = (
-        "import logging, softgeom.commands as c; c.main(['completion', 'bash']); "
+        "import logging, softgeom.commands as c; c._log_to_terminal(); "
         "logging.getLogger('softgeom').warning('a\\x1b[2Jb\\nc')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -34,7 +34,6 @@ VERBS = {
     "prune": ("layers:prune", "the same model without outputs that can never be the answer"),
     "repair": ("layers:repair", "a layer in which every class can win"),
     "survey": ("scan:survey", "several models in one table"),
-    "completion": ("completion:completion", "print a completion script for bash or zsh"),
 }
 
 # what `softgeom VERB --help` ends with
@@ -50,7 +49,6 @@ EXAMPLES = {
     "prune": "softgeom prune model.onnx --out smaller.onnx",
     "repair": "softgeom repair model.onnx --out repaired.onnx",
     "survey": "softgeom survey ppocr-v4 g2pm models.txt",
-    "completion": 'eval "$(softgeom completion bash)"',
 }
 
 
@@ -270,15 +268,11 @@ def _survey(parser: argparse.ArgumentParser) -> None:
     _json(parser)
 
 
-def _completion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=["bash", "zsh"])
-
-
 _OPTIONS = {
     "inspect": _inspect, "scan": _scan, "verify": _verify, "explain": _explain,
     "ceiling": _ceiling, "ask": _ask, "coverage": _coverage, "diff": _diff,
     "prune": _prune, "repair": _repair,
-    "survey": _survey, "completion": _completion,
+    "survey": _survey,
 }  # fmt: skip
 
 
