@@ -19,7 +19,7 @@ from softgeom.checkpoints.safetensors_file import SafetensorsStore
 pytest.importorskip("onnx")
 torch = pytest.importorskip("torch")
 KINDS = damaged.kinds()
-WITH_COUNTS = "onnx paddle traineddata gguf tflite safetensors pickle".split()
+WITH_COUNTS = "onnx paddle gguf tflite safetensors pickle".split()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,40 +1,17 @@
-"""Tesseract and Paddle, written byte by byte; kinds that were read up to version 0.2."""
+"""Paddle, written byte by byte; kinds that are no longer read."""
 
 import json
-import struct
 
 import damaged
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recogniser_writers import paddle, traineddata
+from recogniser_writers import paddle
 
 from softgeom.checkpoints import load_head
-from softgeom.layer import Box
 
 W, B = np.random.default_rng(3).normal(size=(5, 3)), np.arange(5.0)
-# a space, no letter twice, "a" and "b" alone, "c" of two codes
-SPELLED = [(0,), (4,), (4,), (1,), (2,), (1, 3)]
-CODES = np.arange(-10, 10, dtype=np.int8).reshape(5, 4)
-
-
-def test_a_traineddata_file_gives_its_softmax_and_letters(tmp_path):
-    (tmp_path / "a.traineddata").write_bytes(traineddata(W, B, SPELLED))
-    head = load_head(tmp_path / "a.traineddata")
-    np.testing.assert_array_equal(head.layer.W, W)
-    np.testing.assert_array_equal(head.layer.b, B)
-    assert head.layer.tokens == (" ", "a", "b", "part of c", "no letter (4)")
-    assert head.feature_set()[0] == Box(1.0)  # an LSTM feeds it
-    assert "6 characters, of which 1 take several codes" in head.notes[-1]
-    assert load_head(tmp_path / "a.traineddata", without_bias=True).layer.b is None
-
-
-def test_rows_of_int8_have_their_scales(tmp_path):
-    (tmp_path / "a.traineddata").write_bytes(traineddata(CODES[:, :3], CODES[:, 3], SPELLED))
-    layer = load_head(tmp_path / "a.traineddata").layer
-    np.testing.assert_array_equal(np.column_stack([layer.W, layer.b]), CODES / 4)
-
 
 TENSORS = {"fc.w_0": W.T.astype("f4"), "fc.b_0": B.astype("f4"), "last.w_0": np.ones((9, 4), "f4")}
 STEPS = [("swish", [8], 9), ("squeeze", [9], 10), ("matmul", [10, 1], 11), ("add", [11, 2], 12)]
@@ -132,24 +109,11 @@ def test_a_program_of_paddle_that_is_none_ends_in_a_sentence(tmp_path, program, 
         load_head(tmp_path / "m.pdiparams")
 
 
-def says(content: bytes, form: str, *values: int, **other: int) -> bytes:
-    """The content with other numbers at these places (`_0=5`) of where it has these."""
-    told = [other.get(f"_{place}", value) for place, value in enumerate(values)]
-    return content.replace(struct.pack(form, *values), struct.pack(form, *told))
-
-
-SERIES = struct.pack("<bbbiiiiII", 9, 0, 0, 0, 1, 1, 0, 0, 1) * 2000  # each within the one before
-TESSERACT, FAST_TEXT = traineddata(W, B), b"\xba\x16O/\x0c\0\0\0"
-PAST = "which was read up to version 0.2"
-LARGE = says(TESSERACT, "<BII", 128, 5, 4, _1=2**31, _2=2**31)
-DEEP = struct.pack("<i24q", 24, *[-1] * 17, 196, *[-1] * 6) + SERIES
+FAST_TEXT = b"\xba\x16O/\x0c\0\0\0"
+PAST = "which is no longer read"
 BROKEN = [
-    ("a.traineddata", struct.pack("<i", -5) + bytes(40), "-5 components"),
-    ("a.traineddata", struct.pack("<iq", 1, -1), "holds no LSTM network"),
-    ("a.traineddata", traineddata(W, B, SPELLED)[:600], "not a whole traineddata file"),
-    ("a.traineddata", LARGE, "bytes are declared where"),
-    ("a.traineddata", DEEP, "maximum recursion depth"),
     ("m.pdiparams", bytes(4) + b"\xff" * 8, "not a whole Paddle file of parameters"),
+    ("a.traineddata", b"\x18", f"a Tesseract model, {PAST}"),
     ("final.mdl", b"\0B<TransitionModel> ", f"a Kaldi model, {PAST}"),
     ("model.bin", b"\6\0\0\0\x10\0TransformerSpec\0", f"a CTranslate2 model, {PAST}"),
     ("model.bin", FAST_TEXT, f"a fastText model, {PAST}"),

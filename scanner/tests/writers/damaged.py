@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
-from recogniser_writers import paddle, traineddata
+from recogniser_writers import paddle
 
 from softgeom.checkpoints import load_head
 from softgeom.commands.boundary import NO_MEMORY, REFUSED, explain
@@ -47,7 +47,6 @@ def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
         "gguf quantised": ("a.gguf", lambda: _gguf(quantised=True)),
         "tflite": ("a.tflite", _tflite),
         "llama2.c": ("a.bin", _llama2c),
-        "traineddata": ("a.traineddata", lambda: traineddata(W, B, [[0], [1], [2, 3]] * 2)),
         "paddle": ("m.pdiparams", lambda: _PADDLE[0]),
         "tokenizer": ("tokenizer.json", _tokenizer),
         "names": ("names.json", lambda: json.dumps({"id2label": dict(enumerate(_NAMES))}).encode()),

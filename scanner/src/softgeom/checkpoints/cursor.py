@@ -57,10 +57,6 @@ class Cursor:
         """One integer, by its letter in `struct`."""
         return int(struct.unpack(f"<{kind}", self.take(struct.calcsize(kind)))[0])
 
-    def text(self) -> str:
-        """A uint32 length and as many bytes."""
-        return self.take(self.number("I")).decode("utf-8", "replace")
-
     def array(self, dtype: str, *shape: int) -> np.ndarray:
         """Numbers, row by row."""
         if min(shape, default=1) < 0:

@@ -35,7 +35,6 @@ from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
 from softgeom.checkpoints.tensors import TensorStore, plain
 from softgeom.checkpoints.tflite_file import open_tflite
-from softgeom.checkpoints.traineddata import open_traineddata
 from softgeom.checkpoints.unread import what_it_is
 from softgeom.errors import is_refusal
 from softgeom.plugins import plugin
@@ -68,7 +67,7 @@ def _open_bin(path: Path) -> Opened | TensorStore:
 FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
     ".npz": open_npz, ".npy": open_npy, ".onnx": open_onnx, ".safetensors": open_safetensors,
     ".gguf": open_gguf, ".tflite": open_tflite, ".pkl": open_plain_pickle, ".bin": _open_bin,
-    ".traineddata": open_traineddata, PADDLE: open_paddle,
+    PADDLE: open_paddle,
     ".ckpt": open_state_dict, ".pt": open_state_dict, ".pth": open_state_dict,
 }  # fmt: skip
 # a file of these is read with the config.json, the index and the vocabulary beside it

@@ -118,7 +118,7 @@ def load_head(
     Parameters
     ----------
     model : path, str or object
-        A file (``.npz .npy .onnx .safetensors .gguf .tflite .pdiparams .traineddata .pkl``,
+        A file (``.npz .npy .onnx .safetensors .gguf .tflite .pdiparams .pkl``,
         PyTorch's ``.pt .pth .ckpt .bin``, ``.bin`` of llama2.c), a model folder, a released model
         such as `ppocr-v6`, an id `owner/name` on the hub; or in memory a matrix (array, list,
         DataFrame, sparse), (W, b), a SoftmaxLayer, a torch module or state dict, a linear model of

@@ -10,7 +10,7 @@ _CONVERT = f"convert it to ONNX or TFLite, or {_SAVE}"
 _UNPACK = "unpack it first"
 _RENAME = "give it the ending"
 _SAVED_MODEL = f"TensorFlow's SavedModel: {_CONVERT}"
-_GONE = f"which was read up to version 0.2 only: {_SAVE}"
+_GONE = f"which is no longer read: {_SAVE}"
 _CORE_ML = f"a Core ML model: {_CONVERT}"
 
 # how a file begins: what it is
@@ -49,6 +49,8 @@ def what_it_is(path: Path) -> str | None:
         return _CORE_ML
     if not path.is_file():
         return None
+    if path.suffix == ".traineddata":
+        return f"a Tesseract model, {_GONE}"
     with path.open("rb") as file:
         start = file.read(64)
     if start[4:8] == b"TFL3":

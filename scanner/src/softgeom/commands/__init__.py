@@ -282,7 +282,7 @@ def _json(parser: argparse.ArgumentParser, what: str = "print as JSON") -> None:
 
 def _model(parser: argparse.ArgumentParser) -> None:
     """The model and how its layer is found."""
-    formats = ".npz .npy .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .pdiparams"
+    formats = ".npz .npy .onnx .safetensors .gguf .tflite .pkl .pt .bin .pdiparams"
     others = "a model folder, a hub id, or a released model such as ppocr-v6"
     parser.add_argument("model", help=f"{formats}, {others}")
     add = parser.add_argument_group("the layer").add_argument
