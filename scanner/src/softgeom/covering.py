@@ -141,7 +141,7 @@ def coverage(
         them.
     features, bound, low, after, weight, bias, tokens, revision, without_bias, blank, rule
         As for `softgeom.scan`.
-    seed, block, n_jobs, backend, address, device, progress
+    seed, block, n_jobs, backend, address, progress
         As for `softgeom.scan`.
 
     Raises

@@ -65,7 +65,6 @@ class WorkOptions(WorkerOptions, total=False):
     """How the work is done; see `softgeom.scan`."""
 
     block: int
-    device: str | None
 
 
 class SurveyOptions(SetOptions, WorkOptions, total=False):

@@ -36,7 +36,6 @@ from softgeom.proving.interior_point import walk_each
 from softgeom.proving.shared_basis import FEWEST, SharedBasis, prove_together, shared_basis, shares
 from softgeom.proving.surround import surround
 from softgeom.searching.ascent import ROUNDS, Candidates, climb
-from softgeom.searching.device import Device
 from softgeom.searching.look import STRONGEST
 
 logger = logging.getLogger("softgeom")
@@ -67,7 +66,6 @@ class Open:
 
     problem: Problem
     checker: Checker
-    device: Device | None
     seed: int
     classes: Ints  # (n,)
     start: Start
@@ -192,7 +190,7 @@ def _together(open_: Open, classes: Ints) -> dict[int, Finding]:
 def _search(open_: Open, classes: Ints) -> dict[int, Finding]:
     # programmes start from these larger working sets; few rivals need no choice
     rounds = 0 if open_.problem.classes <= FEW else ROUNDS
-    found = climb(open_.problem, classes, rounds=rounds, rivals=STRONGEST, device=open_.device)
+    found = climb(open_.problem, classes, rounds=rounds, rivals=STRONGEST)
     return open_.keep(classes, found)
 
 

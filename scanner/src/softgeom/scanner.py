@@ -1,10 +1,9 @@
 """Scan a layer: which classes can never win, each verdict with evidence that anyone can re-check.
 
-    scan = softgeom.scan(SoftmaxLayer(W, b))        # search first, then prove
-    scan.table                                             # one row per class
-    scan.evidence(17)                                      # a witness, blocking classes, a twin, or
-    a bound scan.verify()                                          # every verdict again, without a
-    solver
+    found = scan(SoftmaxLayer(W, b))  # search first, then prove
+    found.table                       # one row per class
+    found.evidence(17)                # a witness, blocking classes, a twin, or a bound
+    found.verify()                    # every verdict again, without a solver
 
 Blocks of classes are independent. First each is searched (ascent.py) and certified (checker.py);
 then the classes without a witness, in new blocks, go down a table of routes (routes.py), from what
@@ -14,10 +13,9 @@ and a killed scan goes on where it was, with the same table.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,7 +48,6 @@ from softgeom.routes import (
 from softgeom.scaling import in_units
 from softgeom.scan_result import Scan
 from softgeom.searching.ascent import ROUNDS, Candidates, climb, far_points
-from softgeom.searching.device import Device, open_device
 from softgeom.searching.twins import find_twins
 from softgeom.threads import one_thread
 
@@ -74,7 +71,6 @@ def scan(
     n_jobs: int = 1,
     backend: Backend | None = None,
     address: Any = None,
-    device: str | None = None,
     checkpoint: str | Path | None = None,
     verdicts_only: bool = False,
     without: Collection[str] = (),
@@ -97,10 +93,6 @@ def scan(
         Classes per block, the unit of memory, of parallel work and of checkpoints.
     n_jobs, backend, address
         See ``softgeom.parallel.run_blocks``.
-    device : str, optional
-        A PyTorch device such as "cuda" for the search's matrix products; default NumPy. What it
-        finds is certified by its rounding bound where that suffices and on the host where it does
-        not, and what it does not find is decided on the host.
     checkpoint : path, optional
         Folder for finished blocks; a second call with the same layer and options resumes there.
     verdicts_only : bool
@@ -116,7 +108,7 @@ def scan(
     ------
     ValueError
         If a class index is out of range or stands there twice, the feature set does not fit the
-        layer, a route is unknown, or the device is not there.
+        layer, or a route is unknown.
     """
     demand_standard_model()
     chosen = chosen_classes(layer, classes)
@@ -126,16 +118,13 @@ def scan(
     if unknown := sorted(set(without) - set(names)):
         there = ", ".join(map(repr, names))
         raise ValueError(f"There is no route {unknown[0]!r}; there are {there}.")
-    if device is not None:
-        open_device(device)  # says at once what is missing
     # a worker may stand in another folder
     checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
     units = in_units(layer, features)
     key = None if checkpoint is None else fingerprint(units.layer)
     twins = find_twins(units.layer, units.features)
     partly, left_out = verdicts_only and len(chosen) >= ASKED, tuple(sorted(without))
-    how: Any = (seed, checkpoint, key, device, partly, left_out)
-    task = _Task(units.layer, units.features, *twins, *how)
+    task = _Task(units.layer, units.features, *twins, seed, checkpoint, key, partly, left_out)
     titles = ("searching for witnesses", "proving the rest") if progress else (None, None)
     with one_cluster(n_jobs, backend, address) as at:
         options: Any = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": at}
@@ -168,7 +157,6 @@ class _Task:
     seed: int
     checkpoint: str | Path | None
     key: str | None  # fingerprint of the layer, computed once
-    device_name: str | None
     verdicts_only: bool
     without: tuple[str, ...]
 
@@ -179,10 +167,6 @@ class _Task:
     @cached_property
     def checker(self) -> Checker:
         return Checker(self.layer, self.features)
-
-    @cached_property
-    def device(self) -> Device | None:
-        return None if self.device_name is None else Device(self.problem, self.device_name)
 
     @cached_property
     def partial_look(self) -> PartialLook | None:
@@ -232,11 +216,7 @@ def _search(task: _Task, classes: Ints) -> list[Finding]:
             blocking = BlockingClasses(np.array([task.dominated[t]]), np.ones(1))
             bound = certify_evidence(task.layer, task.features, t, blocking)
             findings[t] = Finding(t, blocking, "twin", 0, bound, np.nan)
-    searches: list[Callable[[_Task, Ints], dict[int, Finding]]]
-    searches = [_won_by_part, partial(_won_by_search, device=task.device)]
-    if task.device is not None:  # a device may fail: then the host searches
-        searches.append(partial(_won_by_search, device=None))
-    for search in searches:
+    for search in (_won_by_part, _won_by_search):
         left = without_findings(classes, findings)
         if len(left):
             with surviving("the search", left.tolist()):
@@ -244,10 +224,10 @@ def _search(task: _Task, classes: Ints) -> list[Finding]:
     return [findings.get(t, replace(MISSED, index=t)) for t in classes.tolist()]
 
 
-def _won_by_search(task: _Task, classes: Ints, device: Device | None) -> dict[int, Finding]:
+def _won_by_search(task: _Task, classes: Ints) -> dict[int, Finding]:
     """What the search shows for each class: a witness, or that it found none."""
     rounds = 1 if task.layer.classes <= FEW else ROUNDS
-    found = climb(task.problem, classes, rounds=rounds, worth=WORTH, device=device)
+    found = climb(task.problem, classes, rounds=rounds, worth=WORTH)
     margins = _certified(task, classes, found)
     radii = task.checker.radius(classes, margins)
     findings = {t: replace(MISSED, index=t) for t in classes.tolist()}
@@ -272,29 +252,18 @@ def _certified(task: _Task, classes: Ints, found: Candidates) -> Floats:
     """Certified margins (n,) of what a search found; -inf where nothing was.
 
     The search's own last look is a float32 product with a known rounding bound: what clears that
-    bound is certified already. Only the rest is multiplied again; and of what a device has found a
-    sample, since it may also be broken.
+    bound is certified already. Only the rest is multiplied again.
     """
-    trusted = not task.problem.homogeneous and (task.device is None or task.device.rounds_like_ieee)
-    error = task.checker.look_error(found.Z) if trusted else None
+    error = None if task.problem.homogeneous else task.checker.look_error(found.Z)
     margins = np.full(len(classes), -np.inf) if error is None else found.margin - error
-
-    def multiply_again(these: Ints) -> Floats:
-        points = [task.problem.lift(found.Z[n], float(found.margin[n])) for n in these]
-        return task.checker.certify_many(points, classes[these].tolist())
-
-    if task.device is not None and error is not None:
-        claimed = np.flatnonzero(margins > 0)
-        sample = claimed[:: max(1, math.isqrt(len(claimed)))]
-        if not np.all(np.abs(multiply_again(sample) - margins[sample]) <= 2 * error[sample]):
-            margins[:] = -np.inf
     again = np.flatnonzero((found.margin > 0) & ~(margins > 0))
-    margins[again] = multiply_again(again)
+    points = [task.problem.lift(found.Z[n], float(found.margin[n])) for n in again]
+    margins[again] = task.checker.certify_many(points, classes[again].tolist())
     return np.where(found.margin > 0, margins, -np.inf)
 
 
 def _decide(task: _Task, classes: Ints, start: Start) -> list[Finding]:
-    open_ = Open(task.problem, task.checker, task.device, task.seed, classes, start)
+    open_ = Open(task.problem, task.checker, task.seed, classes, start)
     findings = decide_open(open_, task.without)
     return _refined(task, [findings[t] for t in classes.tolist()])
 

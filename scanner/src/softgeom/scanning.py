@@ -37,7 +37,7 @@ from softgeom.writing import alone, write_text
 logger = logging.getLogger("softgeom")
 
 # of a label by itself these say nothing
-_MEANINGLESS = ("exact", "wider", "verdicts_only", "without", "checkpoint", "fail_on", "device")
+_MEANINGLESS = ("exact", "wider", "verdicts_only", "without", "checkpoint", "fail_on")
 
 
 @spelled_out(ScanOptions)
@@ -84,7 +84,7 @@ def scan(
         Folder for verdicts, evidence, summary and card, as ``softgeom scan --out`` writes them.
     weight, bias, tokens, revision, without_bias, blank
         As for `softgeom.load`.
-    seed, block, n_jobs, backend, address, device, checkpoint, verdicts_only, without, progress
+    seed, block, n_jobs, backend, address, checkpoint, verdicts_only, without, progress
         As for `softgeom.scanner.scan`.
 
     Raises

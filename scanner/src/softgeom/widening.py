@@ -43,7 +43,7 @@ def widen(
     found: Scan, sets: Iterable[FeatureSet] = (Unbounded(),), *, every: bool = True, **work: Any
 ) -> Scan:
     """The scan with proofs, over each further set, for unargmaxable classes that are so there. The
-    scan's own set is skipped; ``work`` is as for `scan`: seed, n_jobs, backend, address, device.
+    scan's own set is skipped; ``work`` is as for `scan`: seed, n_jobs, backend, address.
     Unless ``every`` is true, a scan of more than `MOST` unargmaxable classes comes back as it is.
     """
     lost = [f for f in found.findings if isinstance(f.evidence, BlockingClasses)]

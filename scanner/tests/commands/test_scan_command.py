@@ -66,7 +66,6 @@ def test_a_norm_that_changes_no_verdict_is_told(tmp_path, gain, bias, changes_no
         (["--out", ""], "--out is empty"),
         (["--out", "model.npz"], "is a file: name a folder"),
         (["--script", "GREEK"], "GREEK"),
-        (["--device", "nonsense"], "nonsense"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_a_sentence(npz, refused, options, message):

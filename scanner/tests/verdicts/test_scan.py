@@ -1,4 +1,4 @@
-"""Verdicts against Qhull, planted classes, and each other; routes that fail, blocks, devices."""
+"""Verdicts against Qhull, planted classes, and each other; routes that fail, blocks."""
 
 import dataclasses
 import signal
@@ -189,64 +189,6 @@ def test_a_worker_in_another_folder_finds_the_checkpoint(tmp_path, monkeypatch):
     scan(uniform_layer(20, 3, seed=1), checkpoint="blocks")
     assert list((tmp_path / "blocks").glob("block-*.safetensors"))
     assert not list((tmp_path / "worker").iterdir())
-
-
-# ---- A device proposes
-
-
-@pytest.mark.parametrize("features", [ONE_SIDED, NORM], ids=lambda f: f.kind)
-def test_a_device_only_proposes_and_changes_no_verdict(features, monkeypatch):
-    pytest.importorskip("torch")
-    from softgeom.searching.device import Device
-
-    layer, look = uniform_layer(60, 3, seed=6), Device.look
-    verdicts = verdicts_of(scan(layer, features=features))
-    assert verdicts_of(scan(layer, features=features, device="cpu")) == verdicts
-
-    def boast(*given, **options):  # a device that claims every candidate wins
-        return dataclasses.replace(look(*given, **options), margin=np.full(len(given[2]), 1.0))
-
-    monkeypatch.setattr(Device, "look", boast)
-    assert verdicts_of(scan(layer, features=features, device="cpu")) == verdicts
-
-
-@pytest.mark.parametrize("flaw", [None, "shifted", "broken"])
-def test_the_host_multiplies_a_sample_of_what_a_device_has_found(flaw, monkeypatch):
-    """All of it where the sample contradicts the device, or where its arithmetic is not known."""
-    pytest.importorskip("torch")
-    from softgeom.searching.device import Device
-
-    layer, again, certify, look = normal_layer(400, 40, seed=2), [], Checker.certify, Device.look
-
-    def counting(self, points, classes, claimed=None):
-        again.append(len(points))
-        return certify(self, points, classes, claimed)
-
-    def off(*given, **options):
-        seen = look(*given, **options)
-        return dataclasses.replace(seen, margin=seen.margin + 1.0)
-
-    monkeypatch.setattr(Checker, "certify", counting)
-    if flaw == "shifted":
-        monkeypatch.setattr(Device, "look", off)
-    elif flaw == "broken":
-        monkeypatch.setattr(Device, "rounds_like_ieee", False)
-    found = scan(layer, device="cpu")
-    assert found.table.verdict.tolist() == ["argmaxable"] * 400
-    assert (sum(again) < 2 * 20) if flaw is None else (sum(again) >= 400)
-    assert found.verify()
-
-
-def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
-    torch = pytest.importorskip("torch")
-    layer = uniform_layer(5, 2)
-    for name in ["nonsense"] if torch.cuda.is_available() else ["nonsense", "cuda"]:
-        sentence = f"^PyTorch has no device '{name}' here [^\n]*leave device out[^\n]*$"
-        with pytest.raises(ValueError, match=sentence):
-            scan(layer, device=name)
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ValueError, match="device='cuda' needs PyTorch: pip install"):
-        scan(layer, device="cuda")
 
 
 # ---- Verdicts only

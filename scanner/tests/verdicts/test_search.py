@@ -1,9 +1,9 @@
-"""Looks and climbs, by NumPy and on a device."""
+"""Looks and climbs."""
 
 import numpy as np
 import pytest
 
-from softgeom.examples import hard_layer, normal_layer, uniform_layer
+from softgeom.examples import hard_layer, normal_layer
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 from softgeom.problem import make_problem
 from softgeom.searching.ascent import climb
@@ -86,38 +86,3 @@ def test_ascent_finds_what_one_look_does_not():
     later = (found.margin > 0) & (found.looks > 1)
     assert later.sum() > 20
     assert (np.abs(found.Z) <= 100).all()
-
-
-@pytest.mark.parametrize(
-    "features", [Box(3.0, low=-0.3), Ball(2.0), Unbounded(), CENTRED], ids=lambda f: f.describe()
-)
-def test_a_device_finds_what_numpy_finds(features, monkeypatch):
-    pytest.importorskip("torch")
-    from softgeom.searching import device
-
-    monkeypatch.setattr(device, "BLOCK_BYTES", 1)  # many tiles
-    problem = make_problem(uniform_layer(700, 3, seed=1), features)
-    classes = np.arange(0, 700, 5)
-    on = device.Device(problem, "cpu")
-    Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
-    seen, expected = on.look(Z, classes, strongest=7), look(problem, Z, classes, strongest=7)
-    np.testing.assert_allclose(seen.margin, expected.margin, atol=1e-4)
-    np.testing.assert_array_equal(seen.losers, expected.losers)
-    np.testing.assert_array_equal(np.sort(seen.strongest), np.sort(expected.strongest))
-    found, host = climb(problem, classes, device=on), climb(problem, classes)
-    # the few near ties are left to the proofs
-    assert ((found.margin > 0) == (host.margin > 0)).mean() > 0.98
-    np.testing.assert_allclose(found.Z, problem.project(found.Z), rtol=1e-6)
-
-
-def test_one_class_and_half_precision_on_a_device():
-    pytest.importorskip("torch")
-    from softgeom.searching.device import Device
-
-    one = make_problem(SoftmaxLayer([[1.0, 2.0]]), Box(1.0))
-    assert climb(one, np.array([0]), device=Device(one, "cpu")).margin[0] == np.inf
-    half = make_problem(SoftmaxLayer(normal_layer(300, 5).W.astype(np.float16)), Box(100.0))
-    on = Device(half, "cpu")
-    assert on.W.element_size() == 2, "a plain layer is not widened as a whole"
-    found, host = climb(half, np.arange(300), device=on), climb(half, np.arange(300))
-    assert ((found.margin > 0) == (host.margin > 0)).mean() > 0.98

@@ -285,5 +285,5 @@ def _climb(problem: Problem, Z: Singles, working: list[Ints]) -> Singles:
         above, below = split(np.stack(padded), problem.classes)
         A = problem.rows(below) - problem.rows(above)
         c = (problem.b[below] - problem.b[above]).astype(np.float32)
-        result[group], _ = polyak_ascent(np, A, c, Z[group], problem.project, STEPS)
+        result[group], _ = polyak_ascent(A, c, Z[group], problem.project, STEPS)
     return result

@@ -320,8 +320,6 @@ def _work(parser: argparse.ArgumentParser) -> None:
     group = _workers(parser)
     block = "classes that a worker takes at a time: fewer need less memory (default: 1024)"
     group.add_argument("--block", type=_count, help=block)
-    device = "PyTorch device of the search, such as cuda (default: none, NumPy)"
-    group.add_argument("--device", help=device)
 
 
 def _workers(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:

@@ -11,17 +11,14 @@ the first look, hence at the cost of one ``W @ W.T``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from softgeom.arrays import Floats, Ints, Singles
 from softgeom.problem import Problem
-from softgeom.searching.device import Device
-from softgeom.searching.look import Look, look, polyak_ascent
+from softgeom.searching.look import look, polyak_ascent
 
 GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
 ROUNDS, STEPS = 8, 20  # climbs of one class; steps of its first, each later one has twice as many
@@ -42,27 +39,17 @@ class Candidates:
 
 
 def climb(
-    problem: Problem,
-    classes: Ints,
-    *,
-    rounds: int = ROUNDS,
-    rivals: int = 32,
-    worth: float = 0.0,
-    device: Device | None = None,
+    problem: Problem, classes: Ints, *, rounds: int = ROUNDS, rivals: int = 32, worth: float = 0.0
 ) -> Candidates:
     """Search a witness for each of ``classes`` (n,), from the region's far points.
 
     Before each of ``rounds`` climbs so many ``rivals``, the strongest of the last look at all, join
     a working set. A round in which less than a share ``worth`` of those that climbed have won
-    is the last: where proofs are cheap, the rest is better left to them. Looks and steps run on
-    ``device``; default NumPy.
+    is the last: where proofs are cheap, the rest is better left to them.
     """
-    see: Callable[..., Look] = partial(look, problem) if device is None else device.look
-    ascend: Callable[..., Any] = partial(_ascend, problem) if device is None else device.ascend
-    group_bytes = GROUP_BYTES if device is None else device.group_bytes
     classes = np.asarray(classes, dtype=np.intp)
     Z = far_points(problem, classes)
-    seen = see(Z, classes, strongest=rivals)
+    seen = look(problem, Z, classes, strongest=rivals)
     margin = seen.margin
     taken, looks = np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
     working: list[Ints] = [np.zeros(0, np.intp)] * len(classes)
@@ -75,10 +62,10 @@ def climb(
             working[n] = np.union1d(working[n], stronger)
         sets = [working[n] for n in left]
         steps = 2 * STEPS if turn else STEPS
-        trial, lead = _climb_groups(ascend, group_bytes, Z[left], classes[left], sets, steps)
+        trial, lead = _climb_groups(problem, Z[left], classes[left], sets, steps)
         taken[left] += steps
         looks[left] += 1
-        seen = see(trial, classes[left], strongest=rivals)
+        seen = look(problem, trial, classes[left], strongest=rivals)
         better = seen.margin > margin[left]
         margin[left[better]], Z[left[better]] = seen.margin[better], trial[better]
         stuck[left] += lead >= 0
@@ -95,20 +82,16 @@ def far_points(problem: Problem, classes: Ints) -> Singles:
 
 
 def _climb_groups(
-    ascend: Callable[..., tuple[Singles, Singles]],
-    group_bytes: int,
-    Z: Singles,
-    classes: Ints,
-    working: list[Ints],
-    steps: int,
+    problem: Problem, Z: Singles, classes: Ints, working: list[Ints], steps: int
 ) -> tuple[Singles, Singles]:
     """Climb with working sets of like size together: points (n, D), best rivals' leads (n,)."""
     sizes, result = np.array([len(rivals) for rivals in working]), Z.copy()
     lead = np.full(len(Z), np.inf, np.float32)
-    for group, width in of_like_size(sizes, group_bytes // (4 * Z.shape[1])):
+    for group, width in of_like_size(sizes, GROUP_BYTES // (4 * Z.shape[1])):
         # shorter working sets are padded with their first rival, which changes no maximum
         padded = [np.append(working[n], np.full(width - sizes[n], working[n][0])) for n in group]
-        result[group], lead[group] = ascend(Z[group], classes[group], np.stack(padded), steps)
+        found = _ascend(problem, Z[group], classes[group], np.stack(padded), steps)
+        result[group], lead[group] = found
     return result, lead
 
 
@@ -129,4 +112,4 @@ def _ascend(
     """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
     A = problem.rows(index) - problem.rows(classes)[:, None]
     c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
-    return polyak_ascent(np, A, c, Z, problem.project, steps)
+    return polyak_ascent(A, c, Z, problem.project, steps)

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from softgeom.arrays import Array, Bools, Floats, Ints
+from softgeom.arrays import Array, Bools, Floats, Ints, Singles
 from softgeom.certifying.checker import TILE_BYTES
 from softgeom.problem import Problem
 
@@ -116,26 +115,25 @@ def _largest(Y: Array, k: int) -> Ints:
 
 
 def polyak_ascent(
-    xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int
-) -> tuple[Any, Any]:
-    """Polyak steps of g classes at once on the smoothed margin, in the arrays of ``xp`` (NumPy or
-    PyTorch), from Z (g, D): the best point of each, projected to the region, and the lead of its
-    best rival there, negative where the class wins. A (g, k, D) and c (g, k), float32, are the rows
-    and biases of each class's rivals minus its own.
+    A: Singles, c: Singles, Z: Singles, project: Callable[[Singles], Singles], steps: int
+) -> tuple[Singles, Singles]:
+    """Polyak steps of g classes at once on the smoothed margin, from Z (g, D): the best point of
+    each, projected to the region, and the lead of its best rival there, negative where the class
+    wins. A (g, k, D) and c (g, k) are the rows and biases of each class's rivals minus its own.
 
     p = softmax(rival logits / temperature),   g = w'_t - sum_i p_i w'_i,
     z <- project(z + (target - m) g / ||g||^2).
     """
-    best, best_lead = Z + 0, xp.full_like(Z[:, 0], float("inf"))
+    best, best_lead = Z.copy(), np.full_like(Z[:, 0], np.inf)
     for _ in range(steps):
-        lead = xp.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
-        worst = xp.amax(lead, 1)
+        lead = np.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
+        worst = np.amax(lead, 1)
         better = worst < best_lead
         best_lead[better], best[better] = worst[better], Z[better]
         target = (worst - lead.sum(1) / lead.shape[1]).clip(1e-12) * TEMPERATURE
-        p = xp.exp((lead - worst[:, None]) / target[:, None])
+        p = np.exp((lead - worst[:, None]) / target[:, None])
         p /= p.sum(1)[:, None]
-        g = xp.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
-        step = (worst.clip(0) + target) / xp.einsum("gd,gd->g", g, g).clip(1e-30)
+        g = np.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
+        step = (worst.clip(0) + target) / np.einsum("gd,gd->g", g, g).clip(1e-30)
         Z = project(Z - step[:, None] * g)
     return best, best_lead
