@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
 
 from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.evidence_file import load_parts, save_parts
-from softgeom.certifying.kernel import certify_evidence, verify_parts
+from softgeom.certifying.kernel import verify_parts
 from softgeom.certifying.verdict import BlockingClasses, Evidence, Finding, Twin
 from softgeom.head_facts import HeadFacts, with_facts
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.proving.lp import chebyshev_radius
-from softgeom.proving.refine import make_exact
 from softgeom.readout import PLAIN, Readout
 from softgeom.verdict_table import count_verdicts, verdict_table
 
@@ -225,27 +224,6 @@ class Scan:
         """
         verify_parts(self.layer, self.features, self.findings, self._parts)
         return True
-
-    def with_exact_weights(self, classes: Iterable[int]) -> Scan:
-        """The same scan, with rational weights for these classes: who checks them needs nothing but
-        multiplication. ValueError if one of the classes can win or is undecided, or its blocking
-        classes have no rational weights (see ``make_exact``).
-        """
-        exact = dict.fromkeys(int(t) for t in classes)
-        for t in exact:
-            if not isinstance(self.evidence(t), BlockingClasses):
-                verdict = self.evidence(t).verdict
-                what = f"Class {t} ({self.layer.token(t)}) is {verdict}"
-                raise ValueError(f"{what}: only unargmaxable classes have weights.")
-        findings = [self._made_exact(f) if f.index in exact else f for f in self.findings]
-        return replace(self, findings=findings)
-
-    def _made_exact(self, found: Finding) -> Finding:
-        blocking = make_exact(
-            self.layer, self.features, found.index, cast(BlockingClasses, found.evidence)
-        )
-        bound = certify_evidence(self.layer, self.features, found.index, blocking)
-        return replace(found, evidence=blocking, margin=bound)
 
     def save(self, path: str | Path) -> None:
         """Write verdicts and evidence to one file, with the layer's fingerprint."""

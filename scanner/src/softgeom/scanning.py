@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,6 @@ from softgeom.certifying.folder import CARD
 from softgeom.certifying.verdict import BlockingClasses
 from softgeom.checkpoints import Head
 from softgeom.layer import FeatureSet
-from softgeom.names import Names
 from softgeom.options import (
     ScanOptions,
     WorkOptions,
@@ -37,7 +36,7 @@ from softgeom.writing import alone, write_text
 logger = logging.getLogger("softgeom")
 
 # of a label by itself these say nothing
-_MEANINGLESS = ("exact", "wider", "verdicts_only", "without", "checkpoint", "fail_on")
+_MEANINGLESS = ("wider", "verdicts_only", "without", "checkpoint", "fail_on")
 
 
 @spelled_out(ScanOptions)
@@ -46,7 +45,6 @@ def scan(
     classes: Any = None,
     *,
     script: str | None = None,
-    exact: Iterable[int | str] = (),
     wider: bool = False,
     out: str | Path | None = None,
     checkpoint: str | Path | None = None,
@@ -75,8 +73,6 @@ def scan(
         The step before the layer, where the model does not show it, such as "relu".
     script : str, optional
         Decide the tokens that are written in this script alone, such as "CYRILLIC".
-    exact : integers or tokens
-        Store exact rational weights for these classes.
     wider : bool
         Ask whether unargmaxable classes are so for any features, also where there are more than
         1,000 of them, which takes several times as long as their scan.
@@ -104,10 +100,9 @@ def scan(
     work, given = split(options, WorkOptions)
     head, where, why = question(model, **given)
     chosen = class_numbers(head.layer, classes, script)
-    numbers = [Names(head.layer).find(c, "exact") for c in exact]
     name = str(model) if isinstance(model, str | os.PathLike) else head.source.name
     if head.readout.rule == "threshold":
-        said = {"exact": numbers, "wider": wider, "verdicts_only": verdicts_only, **work}
+        said = {"wider": wider, "verdicts_only": verdicts_only, **work}
         refuse_label_options(head, said | {"without": without, "checkpoint": checkpoint})
         how: Any = {"why": why, "out": out, "progress": progress}
         return scan_labels(name, head, where, chosen, **how, n_jobs=work.get("n_jobs", 1))
@@ -115,7 +110,7 @@ def scan(
 
     def decide(blocks: str | Path | None) -> Scan:
         kept = blocks if checkpoint is None else checkpoint
-        return decided(head, where, chosen, numbers, checkpoint=kept, progress=progress, **how)
+        return decided(head, where, chosen, checkpoint=kept, progress=progress, **how)
 
     if out is None:
         return decide(None)
@@ -126,7 +121,6 @@ def decided(
     head: Head,
     features: FeatureSet,
     classes: Any,
-    exact: Sequence[int],
     *,
     wider: bool,
     why: str | None = None,
@@ -136,15 +130,12 @@ def decided(
     progress: bool = False,
     **work: Unpack[WorkOptions],
 ) -> Scan:
-    """The scan, with rational weights for the classes ``exact``, and what holds over wider sets, or
-    up to which bound.
-    """
+    """The scan, and what holds over wider sets, or up to which bound."""
     how: Any = {"verdicts_only": verdicts_only, "without": without, "progress": progress}
     found = scanner.scan(
         head.layer, classes, features=features, checkpoint=checkpoint, **how, **work
     )
     found = replace(found, head=facts(head, features, why))
-    found = found.with_exact_weights(exact) if exact else found
     if not any(isinstance(f.evidence, BlockingClasses) for f in found.findings):
         return found
     with side_question("over which further sets the verdicts hold"):

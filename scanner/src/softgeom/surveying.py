@@ -99,7 +99,7 @@ def _row(model: str, progress: bool, sets: dict[str, Any], work: dict[str, Any])
 
     def decide(blocks: Path) -> Scan:
         how: Any = {"wider": False, "progress": progress, "why": why, "checkpoint": blocks}
-        return decided(head, features, None, (), **how, **work)
+        return decided(head, features, None, **how, **work)
 
     found, _, folder = scan_into(None, head, model, why, decide, seed=work.get("seed", 0))
     return {

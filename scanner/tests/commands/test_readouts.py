@@ -106,7 +106,7 @@ def test_what_is_about_the_largest_is_refused_of_labels(verb):
 
 
 def test_an_option_without_meaning_for_labels_is_refused(npz, refused):
-    refused("--exact has no meaning", "scan", npz, "--rule", "threshold", "--exact", "3")
+    refused("--wider has no meaning", "scan", npz, "--rule", "threshold", "--wider")
 
 
 def test_a_scan_says_which_layer_it_judged(folder, told, tmp_path):

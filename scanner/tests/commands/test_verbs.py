@@ -25,7 +25,6 @@ from softgeom.explaining import explanation
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer
 from softgeom.parallel import run_blocks
 from softgeom.pruning import cut, rounding_errors
-from softgeom.results import load_scan
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
 
@@ -153,26 +152,6 @@ def test_json_alone_nothing_when_quiet_some_classes_and_measured_inputs(npz, tmp
     assert main(command) == boundary.REFUSED
 
 
-def test_exact_weights_on_request_are_stored_and_their_size_is_told(
-    npz, layer, tmp_path, told, refused
-):
-    lost = [f.index for f in scan(layer).findings if f.evidence.verdict == "unargmaxable"]
-    winner = next(t for t in range(40) if t not in lost)
-    run = ["scan", npz, "--out", tmp_path / "out"]
-    said = told(*run, "--exact", f"t{lost[0]}", "--exact", lost[1])
-    assert said.count("exact weights, ") == 2
-    stored = load_scan(tmp_path / "out", layer)
-    for t, exact in zip(lost, [True, True, False], strict=False):
-        weights = stored.evidence(t).weights
-        assert (weights.dtype == object) is exact
-        if exact:
-            size = len(json.dumps([f"{w.numerator:x}/{w.denominator:x}" for w in weights]))
-            assert f"{size:,} bytes" in said
-    told("verify", tmp_path / "out", npz)
-    refused(f"Class {winner} (t{winner}) is argmaxable", *run, "--exact", winner)
-    refused("leaves out", *run, "--classes", "0-3", "--exact", "t9")
-
-
 def test_auto_takes_what_the_step_before_allows_and_inspect_says_so(network, tmp_path, told):
     said = told("scan", network, "--features", "auto", "--out", tmp_path / "out")
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["feature_set"] == "|x| <= 1"
@@ -199,7 +178,6 @@ def test_a_token_of_two_classes_is_asked_for_by_number():
     asked = (
         lambda: sg.explain(layer, "b"),
         lambda: sg.scan(layer, ["b"]),
-        lambda: sg.scan(layer, exact=["b"]),
         lambda: sg.ceilings(layer, ["b"]),
         lambda: sg.floor(layer, [{"b": 1.0}]),
         lambda: sg.ask(layer, blocked_by="b"),

@@ -131,7 +131,6 @@ def test_a_scan_by_options_is_the_scan_of_the_layer_over_the_set():
         ({"classes": ["z"]}, "no class 'z'"),
         ({"address": "tcp://127.0.0.1:1"}, "no Dask scheduler answers|needs the package"),
         ({"address": "tcp://127.0.0.1:1", "backend": "loky"}, "address is a Dask scheduler"),
-        ({"exact": ["a"]}, "only unargmaxable classes have weights"),
     ],
 )
 def test_an_option_without_meaning_is_refused(options, point, monkeypatch):
@@ -154,8 +153,8 @@ def test_an_index_without_a_bias_is_asked_over_the_unit_ball():
 def test_functions_and_commands_write_and_read_the_same(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.savez("m.npz", W=W, tokens=list("abcd"))
-    found = sg.scan("m.npz", out="here", exact=["d"])
-    assert main(["scan", "m.npz", "--out", "there", "--exact", "d", "--quiet"]) == 0
+    found = sg.scan("m.npz", out="here")
+    assert main(["scan", "m.npz", "--out", "there", "--quiet"]) == 0
     for name in ("verdicts.csv", "evidence.safetensors"):
         assert Path("here", name).read_bytes() == Path("there", name).read_bytes()
     assert sg.verify("here", "m.npz").table.equals(found.table)

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from definition import dot
 
 from softgeom import unargmaxable
 from softgeom.arithmetic import round_to, survives
@@ -18,7 +17,7 @@ from softgeom.certifying.verdict import BlockingClasses, Finding, Witness
 from softgeom.examples import uniform_layer
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.prevention import power, repair
-from softgeom.proving.refine import make_exact, refine, solve_by_lifting
+from softgeom.proving.refine import refine
 from softgeom.rows import cut_features, nearest_rows
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
@@ -70,15 +69,12 @@ def test_a_ceiling_is_what_the_blocking_classes_prove_and_a_twin_halves(scanned,
 
 
 def test_exact_weights_hold_also_beyond_every_float(scanned, held):
-    exact = scanned.with_exact_weights([held])
-    assert exact.verify()
-    blocking = exact.evidence(held)
-    assert blocking.weights.dtype == object
-    weights = blocking.weights * 10**400
-    found = replace(exact[held], evidence=BlockingClasses(blocking.rivals, weights))
-    huge = replace(exact, findings=[found])
+    blocking = scanned.evidence(held)
+    weights = np.array([Fraction(weight) * 10**400 for weight in blocking.weights.tolist()])
+    evidence = BlockingClasses(blocking.rivals, weights)
+    huge = replace(scanned, findings=[replace(scanned[held], evidence=evidence)])
     assert huge.verify()
-    assert huge.ceiling(held) == pytest.approx(exact.ceiling(held), rel=1e-9)
+    assert huge.ceiling(held) == pytest.approx(scanned.ceiling(held), rel=1e-9)
 
 
 def test_findings_are_looked_up_by_class_and_token():
@@ -209,7 +205,7 @@ def test_a_cut_layer_has_the_logits_of_the_slice_and_frees_nobody(scanned):
     assert (lost | (scanned.table.verdict == "argmaxable")).all()
 
 
-# ---- Thin, sharp, exact weights
+# ---- Thin, sharp weights
 
 NORM = Ellipsoid.layer_norm(np.linspace(0.5, 2.0, 6))
 SETS = [Box(100.0), Ball(3.0), Unbounded(), NORM, Ellipsoid.rms_norm(np.linspace(-0.5, 2.0, 6))]
@@ -235,7 +231,6 @@ def blocked(layer: SoftmaxLayer, features: FeatureSet) -> list[Finding]:
 
 @by_set
 def test_blocking_classes_without_bias_are_a_simplex_with_a_residual_at_rounding(features):
-    """And rational weights hold the equality to the last bit."""
     layer = mixed_layer()
     found = blocked(layer, features)
     assert len(found) >= 6
@@ -245,14 +240,6 @@ def test_blocking_classes_without_bias_are_a_simplex_with_a_residual_at_rounding
         assert len(D) == np.count_nonzero(E.any(axis=0)) + 1
         assert np.abs(f.evidence.weights @ E).max() < 1e-14
         assert not has_slack(layer, features, f.index, f.evidence.rivals, f.evidence.weights)
-    f = found[0]
-    exact = make_exact(layer, features, f.index, f.evidence)
-    assert certify_unargmaxable(layer, features, f.index, exact.rivals, exact.weights) == 0.0
-    shares = f.evidence.weights / f.evidence.weights.sum()
-    np.testing.assert_allclose(exact.weights.astype(float), shares, rtol=1e-6)
-    moved = exact.weights.copy()
-    moved[0] += Fraction(1, 2**200)
-    assert certify_unargmaxable(layer, features, f.index, exact.rivals, moved) == np.inf
 
 
 def test_thick_weights_become_thin_and_stay_a_proof():
@@ -277,20 +264,6 @@ def test_room_is_left_as_it_is():
     assert certify_unargmaxable(layer, Box(1.0), f.index, f.evidence.rivals, exact) <= 0
 
 
-def sevenths() -> tuple[list[list[Fraction]], list[Fraction], list[Fraction]]:
-    """A system A x = y of nine equations."""
-    rng = np.random.default_rng(0)
-    A = [[Fraction(int(v), 7) for v in row] for row in rng.integers(-99, 100, (9, 9))]
-    x = [Fraction(int(p), int(q)) for p, q in rng.integers(1, 10**6, (9, 2)) - [500_000, 0]]
-    return A, x, [dot(row, x) for row in A]
-
-
-def test_lifting_solves_what_fractions_solve():
-    A, x, y = sevenths()
-    assert solve_by_lifting(A, y) == x
-
-
-A, _, Y = sevenths()
 WIDE = SoftmaxLayer(np.ones((4, 2)))
 
 
@@ -299,7 +272,6 @@ WIDE = SoftmaxLayer(np.ones((4, 2)))
     [
         (lambda found, won: heaviest_blocking_classes(found, won), "has no blocking classes"),
         (lambda found, won: smallest_shift(found, won), "only an unargmaxable class"),
-        (lambda found, won: found.with_exact_weights([won]), "Class .* only unargmaxable"),
         (
             lambda found, _: with_strongest_proofs(scan(found.layer, features=Ball(1.0))),
             "over a box",
@@ -310,8 +282,6 @@ WIDE = SoftmaxLayer(np.ones((4, 2)))
         (lambda *_: round_to(np.ones(1), "int8"), "Unknown format 'int8'"),
         (lambda *_: repair(SoftmaxLayer([[1.0], [0.0]])), "Row 1 is zero"),
         (lambda *_: repair(SoftmaxLayer([[1.0]]), "prayer"), "Unknown repair"),
-        (lambda *_: solve_by_lifting([A[0]] * 9, Y), "singular"),
-        (lambda *_: solve_by_lifting(A[:8], Y[:8]), "square"),
     ],
 )
 def test_bad_input_gets_a_sentence(call, message, scanned, winner):

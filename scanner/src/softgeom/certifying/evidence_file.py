@@ -223,11 +223,6 @@ def _json(texts: Sequence[str]) -> Array:
     return np.frombuffer(json.dumps(texts).encode(), np.uint8)
 
 
-def text_size(fractions: Array) -> int:
-    """Bytes that exact weights or points (k,) take in the file."""
-    return len(_json(_texts(fractions)))
-
-
 def _texts(fractions: Iterable[Fraction]) -> list[str]:
     """Numerators and denominators in hexadecimal, in lowest terms."""
     return [f"{value.numerator:x}/{value.denominator:x}" for value in fractions]

@@ -144,8 +144,6 @@ def _scan(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--script", help=script)
     _work(parser)
     add = parser.add_argument
-    exact = "store the proof for CLASS in exact fractions, if it can never win (repeatable)"
-    add("--exact", metavar="CLASS", action="append", help=exact)
     wider = "also prove them for unbounded features (done by default up to 1,000 classes)"
     add("--wider", action="store_true", help=wider)
     faster = "faster: certify winners from partial products; margins stay valid but are smaller"

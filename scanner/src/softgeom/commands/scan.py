@@ -24,7 +24,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from softgeom import scanner
-from softgeom.certifying.evidence_file import text_size
 from softgeom.checkpoints import Head
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.layer import Ellipsoid, FeatureSet
@@ -38,7 +37,7 @@ from softgeom.options import (
     read_lines,
     split,
 )
-from softgeom.results import EVIDENCE, folder_for, scan_into
+from softgeom.results import folder_for, scan_into
 from softgeom.scan_result import Scan
 from softgeom.scanning import (
     count_labels,
@@ -64,7 +63,6 @@ def scan(
     classes: str | None = None,
     script: str | None = None,
     inputs: Path | None = None,
-    exact: Sequence[str] = (),
     wider: bool = False,
     verdicts_only: bool = False,
     out: str | None = None,
@@ -83,15 +81,9 @@ def scan(
     numbers = None if classes is None else parse_classes(classes, layer.classes)
     chosen = class_numbers(layer, numbers, script)
     reach = None if inputs is None else read_inputs(inputs, layer.dimension)
-    names = Names(layer)
-    wanted = [names.find(name, "--exact") for name in exact]
-    if chosen is not None and (missing := sorted({*wanted} - {*chosen.tolist()})):
-        raise ValueError(
-            f"--exact asks for class {missing[0]}, which --classes or --script leaves out."
-        )
     of_labels = head.readout.rule == "threshold"
     if of_labels:
-        given = {"exact": wanted, "wider": wider, "verdicts_only": verdicts_only}
+        given = {"wider": wider, "verdicts_only": verdicts_only}
         refuse_label_options(head, given | {"fail_on": fail_on, **work})
     else:  # a folder that cannot be taken is refused before anything is printed
         folder_for(out, model, layer)
@@ -120,7 +112,7 @@ def scan(
     def decide(blocks: Path) -> Scan:
         how: Any = {"wider": wider, "verdicts_only": verdicts_only, "why": why}
         how |= {"checkpoint": blocks, "progress": not quiet}
-        return decided(head, features, chosen, wanted, **how, **work)
+        return decided(head, features, chosen, **how, **work)
 
     about: Any = {"seed": work.get("seed", 0), "inputs": reach}
     found, summary, folder = scan_into(out, head, model, why, decide, **about)
@@ -131,10 +123,6 @@ def scan(
         if box == ("box", None, None) and layer.classes <= _SMALL and head.activation is not None:
             with side_question("how many can never win where the model's own features lie"):
                 _print_smaller(head, chosen, options.get("bound"), work)
-        for t in wanted:
-            weights = found.evidence(t).weights  # type: ignore[union-attr]
-            size = f"{text_size(weights):,} bytes of {EVIDENCE}"
-            print(f"class {t}: {len(weights)} exact weights, {size}")
     if limit is not None and (count := _counted(found, limit[0], *excused)) > limit[1]:
         over = f"{count} classes are {limit[0]} and not expected; {limit[1]} are allowed."
         print(f"softgeom: {over}", file=sys.stderr)
