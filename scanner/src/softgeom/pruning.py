@@ -141,6 +141,7 @@ def prune(
     results: Scan | str | Path | None = None,
     longest: float | None = None,
     close_too: bool = False,
+    progress: bool = False,
     **options: Unpack[ScanOptions],
 ) -> tuple[SoftmaxLayer, Cut]:
     """The same layer without classes that can never be the answer, and which those are.
@@ -159,6 +160,8 @@ def prune(
         Features have at most this norm: rounding then proves more classes safe to cut.
     close_too : bool
         Also cut classes that trail by less than float32 rounding.
+    progress : bool
+        Print how far the scan is.
 
     Raises
     ------
@@ -178,9 +181,10 @@ def prune(
         graph_for(Path(out), str(model))
     work, given = split(options, WorkOptions)
     head, where, _ = question(model, **given)
-    refuse_argmaxless(head)
+    what = "cutting off what is never the largest would cut off labels that can be on"
+    refuse_threshold(head, what)
     if results is None:
-        found = scan(head.layer, features=where, **work)
+        found = scan(head.layer, features=where, progress=progress, **work)
     elif work or not given.keys().isdisjoint(SetOptions.__annotations__):
         raise ValueError("results are a finished scan: leave out how to scan.")
     elif isinstance(results, Scan):
@@ -192,12 +196,6 @@ def prune(
     if out is not None and len(chosen.dropped):
         write_pruned(Path(out), head, chosen, str(model), options.get("weight"))
     return pruned(head.layer, chosen.kept), chosen
-
-
-def refuse_argmaxless(head: Head) -> None:
-    """ValueError for a model that decides each label by itself."""
-    what = "cutting off what is never the largest would cut off labels that can be on"
-    refuse_threshold(head, what)
 
 
 def graph_for(out: Path, model: str) -> Path | None:

@@ -127,11 +127,7 @@ def test_an_earlier_scan_says_what_is_expected(tmp_path):
 def test_a_finished_scan_is_not_told_how_to_scan(npz, scanned, tmp_path, refused):
     prune = ["prune", npz, "--out", tmp_path / "p.npz", "--results", scanned]
     for option, value in (("--features", "box"), ("--low", 0), ("--seed", 1), ("--after", "relu")):
-        for command in (prune, ["ceiling", npz, "--from-scan", scanned]):
-            refused(f"{option} has no meaning here: {command[-2]}", *command, option, value)
-    for option in ({"after": "relu"}, {"n_jobs": 2}):
-        with pytest.raises(ValueError, match="leave out how to scan"):
-            sg.prune(str(npz), results=scanned, **option)
+        refused("leave out how to scan", *prune, option, value)
 
 
 def test_json_alone_nothing_when_quiet_some_classes_and_measured_inputs(npz, tmp_path, capfd):
@@ -292,17 +288,6 @@ def test_a_pruned_network_answers_alike_and_names_its_classes(
     old, new = (session.run(None, {"x": x})[0].argmax(1) for session in sessions)
     np.testing.assert_array_equal(old, np.array([entry["was"] for entry in listing])[new])
     refused("small.onnx", "prune", network, "--out", out)  # the file is there
-
-
-def test_a_scan_is_pruned_by_if_it_is_about_the_set_not_about_its_name(
-    npz, tmp_path, monkeypatch, told
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Box, "describe", lambda self: "a box")
-    told("scan", npz, "--bound", 0.001, "--quiet")
-    told("prune", npz, "--out", "other.npz")
-    kept = len(json.loads(Path("other.npz.classes.json").read_text()))
-    assert kept == sg.scan(npz).counts["argmaxable"]
 
 
 def test_layers_and_networks_are_pruned_and_repaired(npz, layer, tmp_path, network, told):

@@ -181,8 +181,6 @@ def _ceiling(parser: argparse.ArgumentParser) -> None:
     add("--at", type=float, metavar="P", help=reach)
     _workers(parser)
     add("--out", help="folder for the table and the proofs")
-    stored = "only what the proofs of a stored scan say, at once: valid, often loose"
-    add("--from-scan", type=Path, metavar="FOLDER", help=stored)
 
 
 def _ask(parser: argparse.ArgumentParser) -> None:

@@ -6,21 +6,15 @@ from json import dumps
 from pathlib import Path
 from typing import Any, Unpack
 
+from softgeom import pruning
 from softgeom.checkpoints import Head, load_head
 from softgeom.checkpoints.choosing import candidates
 from softgeom.checkpoints.formats import damage_in_a_sentence, open_model
 from softgeom.checkpoints.tensors import plain
 from softgeom.commands.boundary import DONE
-from softgeom.commands.ceiling import refuse_options
 from softgeom.errors import quoted
-from softgeom.layer import FeatureSet
-from softgeom.options import LayerOptions, ScanOptions, WorkOptions, question, split
+from softgeom.options import LayerOptions
 from softgeom.prevention import Method, repair_model
-from softgeom.pruning import Cut, cut, graph_for, refuse_argmaxless, write_pruned
-from softgeom.results import EVIDENCE, folder_for, load_scan
-from softgeom.scan_result import Scan
-from softgeom.scanner import scan
-from softgeom.writing import alone
 
 _LISTED = 8  # other candidates on the terminal: a transformer has hundreds of matrices
 
@@ -80,65 +74,24 @@ def _print_head(model: str, head: Head) -> None:
     print(f"softgeom scan {quoted(model)} --features auto")
 
 
-def prune(
-    model: str,
-    out: Path,
-    *,
-    results: str | None = None,
-    longest: float | None = None,
-    close_too: bool = False,
-    **options: Unpack[ScanOptions],
-) -> int:
+def prune(model: str, out: Path, **options: Any) -> int:
     """Scan or read the scan, cut, write, print."""
-    graph_for(out, model)
-    work, asked = split(options, WorkOptions)
-    if results is not None:
-        refuse_options(split(options, LayerOptions)[1], "--results are a finished scan")
-    head, features, _ = question(model, **asked)
-    refuse_argmaxless(head)
-    found = _scanned(model, head, features, None if results is None else Path(results), work)
-    chosen = cut(found, longest=longest, close_too=close_too)
-    if not len(chosen.dropped):
-        print(
-            "nothing to cut off: no class is certain never to be the answer "
-            f"({len(chosen.close)} trail by less than rounding)."
-        )
+    chosen = pruning.prune(model, out=out, progress=True, **options)[1]
+    kept, dropped, close = map(len, (chosen.kept, chosen.dropped, chosen.close))
+    if not dropped:
+        told = f"nothing to cut off: no class is certain never to be the answer ({close} trail by"
+        print(f"{told} less than rounding).")
         return DONE
-    write_pruned(out, head, chosen, model, options.get("weight"))
-    _print_cut(out, head, chosen)
-    return DONE
-
-
-def _scanned(
-    model: str, head: Head, features: FeatureSet, results: Path | None, work: dict[str, Any]
-) -> Scan:
-    """The named scan, else one that is kept for this model, else a new one; verified."""
-    folder = results or folder_for(None, model, head.layer)
-    there = results is not None or (folder / EVIDENCE).is_file()
-    found = load_scan(folder, head.layer, head) if there else None
-    if found is None or not (results or found.features == features):
-        with alone(folder):
-            kept: Any = {"checkpoint": folder / "blocks", "progress": True}
-            found = scan(head.layer, features=features, **work, **kept)
-    found.verify()
-    return found
-
-
-def _print_cut(path: Path, head: Head, chosen: Cut) -> None:
-    share = len(chosen.dropped) / head.layer.classes
-    print(
-        f"{path}: {len(chosen.kept):,} of {head.layer.classes:,} classes kept, "
-        f"{len(chosen.dropped):,} ({share:.1%}) cut off"
-    )
-    if len(chosen.close):
-        print(
-            f"  {len(chosen.close):,} classes can never win in exact arithmetic, but trail "
-            "by less than float32 rounding"
-        )
+    total = kept + dropped
+    print(f"{out}: {kept:,} of {total:,} classes kept, {dropped:,} ({dropped / total:.1%}) cut off")
+    if close:
+        told = f"  {close:,} classes can never win in exact arithmetic, but trail by less than"
+        print(f"{told} float32 rounding")
     print(
         "  the answer is the same on every input of the set, up to ties of kept classes "
         "within rounding"
     )
+    return DONE
 
 
 def repair(
