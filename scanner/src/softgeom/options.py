@@ -13,7 +13,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, get_args, get_type_hints
 
 import numpy as np
 
-from softgeom.checkpoints import Head, classes_in_script, load_head
+from softgeom.checkpoints import Head, load_head
 from softgeom.checkpoints.activation import INTERVALS, named_activation
 from softgeom.head_facts import HeadFacts
 from softgeom.layer import Ball, Box, FeatureSet, SoftmaxLayer, Unbounded
@@ -206,20 +206,10 @@ def feature_set(
     raise ValueError(f"features must be one of {kinds}, or a feature set, not {other}.")
 
 
-def class_numbers(
-    layer: SoftmaxLayer, classes: Any = None, script: str | None = None
-) -> np.ndarray | None:
-    """Which classes are asked about, by number, token or script; None for all. ValueError when a
-    token is none of the layer's, or both are given.
+def class_numbers(layer: SoftmaxLayer, classes: Any = None) -> np.ndarray | None:
+    """Which classes are asked about, by number or token; None for all. ValueError when a token is
+    none of the layer's.
     """
-    if script is not None:
-        if classes is not None:
-            raise ValueError("--classes and --script both choose classes: leave one of them out.")
-        if layer.tokens is None:
-            raise ValueError(
-                "--script needs the token strings: pass --tokens with the model's vocabulary file."
-            )
-        return classes_in_script(layer.tokens, script)
     if classes is None or isinstance(classes, np.ndarray):
         return classes
     listed = [classes] if isinstance(classes, str) or not isinstance(classes, Iterable) else classes

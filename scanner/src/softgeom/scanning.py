@@ -44,7 +44,6 @@ def scan(
     model: Any,
     classes: Any = None,
     *,
-    script: str | None = None,
     wider: bool = False,
     out: str | Path | None = None,
     checkpoint: str | Path | None = None,
@@ -71,8 +70,6 @@ def scan(
         Of the box (default 100 and its negative), or radius of the ball.
     after : str, optional
         The step before the layer, where the model does not show it, such as "relu".
-    script : str, optional
-        Decide the tokens that are written in this script alone, such as "CYRILLIC".
     wider : bool
         Ask whether unargmaxable classes are so for any features, also where there are more than
         1,000 of them, which takes several times as long as their scan.
@@ -99,7 +96,7 @@ def scan(
     """
     work, given = split(options, WorkOptions)
     head, where, why = question(model, **given)
-    chosen = class_numbers(head.layer, classes, script)
+    chosen = class_numbers(head.layer, classes)
     name = str(model) if isinstance(model, str | os.PathLike) else head.source.name
     if head.readout.rule == "threshold":
         said = {"wider": wider, "verdicts_only": verdicts_only, **work}

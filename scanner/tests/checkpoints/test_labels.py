@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
-from softgeom.checkpoints import classes_in_script, load_head
+from softgeom.checkpoints import load_head
 from softgeom.checkpoints.labels import (
     BLANK,
     LabelsError,
@@ -123,31 +123,6 @@ def test_names_with_numbers_beyond_the_classes_are_refused_unless_they_are_left_
     assert read_labels(tmp_path / "m.json", 4, "none")[0] == tuple(FIVE[:4])
 
 
-LISTS = f"OLD = {FIVE[::-1]}\nNEW = BETA = {FIVE}\nFEW = ['a']\nMIXED = ['a', 1, 'c', 'd', 'e']"
-
-
-@pytest.mark.parametrize(
-    ("content", "name", "said"),
-    [
-        (LISTS, ":NEW", None),
-        (LISTS, "", r"OLD \(5 names\), NEW \(5 names\).*FEW \(1 names\); .* as charsets.py:NAME"),
-        (LISTS, ":MIXED", "no list of strings 'MIXED'"),
-        (LISTS, ":FEW", "FEW has 1 names for 5 classes"),
-        (f"NEW = {FIVE}\nFEW = ['a']", "", None),
-        ("x = " + "(" * 100_000, "", "Python file"),
-        ("x = 1", "", "these lists of strings: none"),
-    ],
-)
-def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path, content, name, said):
-    (tmp_path / "charsets.py").write_text(f"raise SystemExit\n{content}\n")
-    if said is None:
-        how = "names from the list NEW of charsets.py"
-        assert read_labels(f"{tmp_path}/charsets.py{name}", 5) == (tuple(FIVE), how)
-    else:
-        with pytest.raises(ValueError, match=said):
-            read_labels(f"{tmp_path}/charsets.py{name}", 5)
-
-
 @pytest.mark.parametrize("blank", ["first", "last", "none"])
 def test_where_the_blank_is_has_no_meaning_without_a_list(blank):
     with pytest.raises(ValueError, match="--tokens"):
@@ -243,18 +218,3 @@ def test_byte_level_bpe_is_decoded_as_its_own_library_does(tmp_path):
     tokens = read_tokens(tmp_path / "tokenizer.json", size)
     assert " the" in tokens
     assert list(tokens) == [tokenizer.decode([i], skip_special_tokens=False) for i in range(size)]
-
-
-def test_the_target_language_filter_of_the_paper():
-    tokens = [
-        "▁Предварительны", "erecti", "да", "да1", "да,", "▁", "<unk>", "fда", "й", "ре\u0301", "字",
-        "ひらがな",
-    ]  # fmt: skip
-    found = {"cyrillic": [0, 2, 8, 9], "LATIN": [1], "HAN": [10], "JAPANESE": [10, 11]}
-    for script, expected in found.items():
-        assert classes_in_script(tokens, script).tolist() == expected
-    # A comma of the script itself is still punctuation.
-    assert classes_in_script(["سلام", "سلام،"], "ARABIC").tolist() == [0]
-    said = r"no token is written in 'GREEK' alone; scripts that occur: CJK, CYRILLIC"
-    with pytest.raises(ValueError, match=said):
-        classes_in_script(tokens, "GREEK")

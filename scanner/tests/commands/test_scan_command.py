@@ -65,7 +65,6 @@ def test_a_norm_that_changes_no_verdict_is_told(tmp_path, gain, bias, changes_no
         (["--fail-on", "nonsense"], "--fail-on"),
         (["--out", ""], "--out is empty"),
         (["--out", "model.npz"], "is a file: name a folder"),
-        (["--script", "GREEK"], "GREEK"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_a_sentence(npz, refused, options, message):

@@ -126,8 +126,6 @@ def test_a_scan_by_options_is_the_scan_of_the_layer_over_the_set():
         ({"features": "sphere"}, "features must be one of"),
         ({"features": 3}, "features must be one of"),
         ({"features": "unbounded", "bound": 1}, "--bound has no meaning"),
-        ({"script": "HAN"}, "no token is written"),
-        ({"classes": [1], "script": "LATIN"}, "leave one of them out"),
         ({"classes": ["z"]}, "no class 'z'"),
         ({"address": "tcp://127.0.0.1:1"}, "no Dask scheduler answers|needs the package"),
         ({"address": "tcp://127.0.0.1:1", "backend": "loky"}, "address is a Dask scheduler"),

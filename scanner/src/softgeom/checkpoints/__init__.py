@@ -1,6 +1,5 @@
 """Weights of other people's models, read without running anything of theirs."""
 
-from softgeom.checkpoints.label_files import classes_in_script as classes_in_script
 from softgeom.checkpoints.llama2c import Llama2cConfig as Llama2cConfig
 from softgeom.checkpoints.llama2c import read_llama2c as read_llama2c
 from softgeom.checkpoints.llama2c import read_llama2c_tokenizer as read_llama2c_tokenizer

@@ -1,6 +1,5 @@
 """Files that name classes, read as data: one name a line, JSON, `tokenizer.json` of any model type,
-pickles of plain data, and Python files with a literal list of strings. No tokenizer is built and no
-code of a model runs.
+and pickles of plain data. No tokenizer is built and no code of a model runs.
 
 Byte-level vocabularies, in which a space is written as another character, are decoded into the text
 that they stand for.
@@ -8,15 +7,11 @@ that they stand for.
 
 from __future__ import annotations
 
-import ast
 import json
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.tensors import plain
@@ -25,13 +20,10 @@ TOKEN_FILES = ("tokenizer.json", "vocab.json", "vocab.txt")
 # what stands beside the last two: token to id, and a table by id among other things
 ADDED_TOKENS = ("added_tokens.json", "tokenizer_config.json")
 _LARGEST = 2**26  # bytes of a file of names
-_LARGEST_SOURCE = 2**22  # bytes of Python that are parsed for a list
 _DEEPEST = 6  # levels of a JSON file that are searched for names
 _MOST_TOKENS = 2**31  # no layer has as many rows
 # what reading a file of another kind raises
 _UNFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-_WORD_BOUNDARIES = "▁Ġ \t\n"  # how SentencePiece and byte-level vocabularies write a space
-_WRITTEN_WITH_HAN = {"HAN": ("CJK",), "JAPANESE": ("CJK", "HIRAGANA", "KATAKANA")}
 
 # the byte-level alphabet: printable Latin-1 stands for itself, the rest follow from U+0100
 _PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -103,25 +95,6 @@ def lists_of_names(content: Any, depth: int = 0) -> Iterator[Names]:
                 yield from lists_of_names(value, depth + 1)
 
 
-def literal_lists(path: Path) -> dict[str, list[str]]:
-    """The lists of strings that a Python file writes at its top level, by their names."""
-    if path.stat().st_size > _LARGEST_SOURCE:
-        raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{path} is not a valid Python file ({plain(error)}).") from error
-    found: dict[str, list[str]] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign):
-            with suppress(ValueError, TypeError, RecursionError):
-                value = ast.literal_eval(node.value)
-                if isinstance(value, list | tuple) and {type(item) for item in value} == {str}:
-                    owners = [each.id for each in node.targets if isinstance(each, ast.Name)]
-                    found |= {owner: list(value) for owner in owners}
-    return found
-
-
 def _vocabulary_of(content: Any) -> dict[int, str]:
     """Id to string from `tokenizer.json`; KeyError, TypeError and the like where it is none."""
     vocabulary = content["model"]["vocab"]
@@ -171,32 +144,3 @@ def _decoded(strings: Sequence[str]) -> list[str]:
     """
     byte_level = _BYTES.keys() <= set(strings) and any(s[:1] == "Ġ" < s for s in strings)
     return [decode_bytes(token) for token in strings] if byte_level else list(strings)
-
-
-def classes_in_script(tokens: Sequence[str], script: str) -> np.ndarray:
-    """Classes whose tokens, signs for a space aside, are letters (or marks) of one script alone:
-    the target-language filter of source 001, Section 4.2.
-
-    A script is the first word of its letters' Unicode names, such as `"CYRILLIC"`, `"GREEK"` or
-    `"HANGUL"`; also `"HAN"` and `"JAPANESE"`. ValueError when no token is left: the scripts that
-    do occur are listed.
-    """
-    wanted = _WRITTEN_WITH_HAN.get(script.upper(), (script.upper(),))
-
-    def is_wanted(token: str) -> bool:
-        core = token.strip(_WORD_BOUNDARIES)
-        letters = [c for c in core if not unicodedata.category(c).startswith("M")]
-        return bool(letters) and all(c.isalpha() and _script(c) in wanted for c in letters)
-
-    kept = [index for index, token in enumerate(tokens) if is_wanted(token)]
-    if not kept:
-        seen = sorted({_script(c) for token in tokens for c in token if c.isalpha()})
-        raise ValueError(
-            f"no token is written in {script!r} alone; scripts that occur: "
-            f"{', '.join(seen[:30]) or 'none'}."
-        )
-    return np.array(kept)
-
-
-def _script(character: str) -> str:
-    return unicodedata.name(character, "UNNAMED").split()[0]

@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from softgeom.checkpoints.description import described, label_names
 from softgeom.checkpoints.head_table import CLASSES
-from softgeom.checkpoints.label_files import (
-    TOKEN_FILES,
-    added_tokens,
-    lists_of_names,
-    literal_lists,
-    read_names,
-)
+from softgeom.checkpoints.label_files import TOKEN_FILES, added_tokens, lists_of_names, read_names
 from softgeom.checkpoints.tensors import plain
 
 if TYPE_CHECKING:
@@ -112,37 +106,15 @@ def read_labels(
     """One string a class, and a sentence that says how the file was understood. ValueError if there
     is no such file, it holds no names, or their number does not fit.
     """
-    path, variable = Path(path), ""
-    if not path.is_file() and ".py:" in str(path):
-        file, _, variable = str(path).rpartition(":")
-        path = Path(file)
+    path = Path(path)
     if not path.is_file():
         raise ValueError(f"there is not a vocabulary file {str(path)!r}.")
-    if path.suffix == ".py":
-        name, listed = _listed_in(path, variable, classes)
-        fitted, how = fit_labels(listed, classes, f"{path}:{name}", blank)
-        return fitted, f"names from the list {name} of {path.name}{how}"
     names = read_names(path, classes)
     if isinstance(names, dict):
         fitted, how = _by_number(names, classes, path, blank)
     else:
         fitted, how = fit_labels(names, classes, str(path), blank)
     return fitted, f"names from {path.name}{how}"
-
-
-def _listed_in(path: Path, variable: str, classes: int) -> tuple[str, list[str]]:
-    """The list of strings in a Python file that is named, else the only one that may fit."""
-    found = literal_lists(path)
-    listed = ", ".join(f"{name} ({len(names):,} names)" for name, names in found.items()) or "none"
-    if variable and variable not in found:
-        raise ValueError(f"{path} has no list of strings {variable!r}; it has {listed}.")
-    few = range(classes - _SPACES - 1, classes + 1)
-    fitting = [variable] if variable else [name for name in found if len(found[name]) in few]
-    if len(fitting) != 1:
-        raise ValueError(
-            f"{path} has these lists of strings: {listed}; name the model's, as {path.name}:NAME."
-        )
-    return fitting[0], found[fitting[0]]
 
 
 def read_tokens(path: Path, classes: int, blank: str | None = None) -> tuple[str, ...]:

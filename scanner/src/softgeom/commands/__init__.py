@@ -140,8 +140,6 @@ def _scan(parser: argparse.ArgumentParser) -> None:
     _features(parser).add_argument("--inputs", type=Path, help=reach)
     group = parser.add_argument_group("which classes (all others stay rivals)")
     group.add_argument("--classes", help="numbers and ranges, such as 0-99,7340")
-    script = "tokens written in this script alone, such as CYRILLIC or HAN"
-    group.add_argument("--script", help=script)
     _work(parser)
     add = parser.add_argument
     wider = "also prove them for unbounded features (done by default up to 1,000 classes)"
@@ -287,7 +285,7 @@ def _model(parser: argparse.ArgumentParser) -> None:
     add(
         "--no-bias", "--without-bias", dest="without_bias", action="store_true", help="leave it out"
     )
-    names = "file of class names: one a line, JSON, tokenizer.json, or FILE.py:LIST"
+    names = "file of class names: one a line, JSON, or tokenizer.json"
     add("--tokens", "--labels", dest="tokens", help=names)
     where = "where the blank is that the names lack; none: the first name is that of class 0"
     add("--blank", choices=["first", "last", "none"], help=where)

@@ -28,15 +28,7 @@ from softgeom.checkpoints import Head
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.layer import Ellipsoid, FeatureSet
 from softgeom.names import Names
-from softgeom.options import (
-    ScanOptions,
-    SurveyOptions,
-    WorkOptions,
-    class_numbers,
-    question,
-    read_lines,
-    split,
-)
+from softgeom.options import ScanOptions, SurveyOptions, WorkOptions, question, read_lines, split
 from softgeom.results import folder_for, scan_into
 from softgeom.scan_result import Scan
 from softgeom.scanning import (
@@ -61,7 +53,6 @@ def scan(
     model: str,
     *,
     classes: str | None = None,
-    script: str | None = None,
     inputs: Path | None = None,
     wider: bool = False,
     verdicts_only: bool = False,
@@ -78,8 +69,7 @@ def scan(
     work, asked = split(options, WorkOptions)
     head, features, why = question(model, **asked)
     layer = head.layer
-    numbers = None if classes is None else parse_classes(classes, layer.classes)
-    chosen = class_numbers(layer, numbers, script)
+    chosen = None if classes is None else parse_classes(classes, layer.classes)
     reach = None if inputs is None else read_inputs(inputs, layer.dimension)
     of_labels = head.readout.rule == "threshold"
     if of_labels:
