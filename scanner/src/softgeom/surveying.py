@@ -1,8 +1,4 @@
-"""``softgeom.survey``: several models in one table, each scanned into its own folder.
-
-Models are named one after the other, by text files with one a line (a ``#`` begins a remark), or
-by folders: all models in one and below it.
-"""
+"""``softgeom.survey``: several models in one table, each scanned into its own folder."""
 
 from __future__ import annotations
 
@@ -14,16 +10,12 @@ from typing import Any, Unpack
 
 import pandas as pd
 
-from softgeom.checkpoints.folder import holds_model
-from softgeom.checkpoints.formats import FORMATS, model_files
-from softgeom.checkpoints.unread import is_result
 from softgeom.errors import DONE, explain, one_line
 from softgeom.layer import Unbounded
 from softgeom.options import (
     SetOptions,
     SurveyOptions,
     question,
-    read_lines,
     refuse_threshold,
     spelled_out,
     split,
@@ -48,7 +40,7 @@ def survey(
     Parameters
     ----------
     models : path, name, or several
-        Files, folders, hub ids or released models, or .txt files with one a line.
+        Files, folders, hub ids or released models.
     progress, **options
         Where the features lie and how the work is done, as for ``softgeom.scan``.
 
@@ -56,11 +48,6 @@ def survey(
     -------
     DataFrame
         One row per model; ``refused`` says why a model could not be scanned.
-
-    Raises
-    ------
-    ValueError
-        When a .txt file is not a text, or names no model.
     """
     named = [models] if isinstance(models, str | Path) else models
     rows, _ = surveyed([str(m) for m in named], progress=progress, **options)
@@ -80,7 +67,7 @@ def surveyed(
     says why.
     """
     rows, worst = [], DONE
-    for model in _listed(models):
+    for model in models:
         try:
             rows.append(_row(model, progress, *split(options, SetOptions)))
         except Exception as error:
@@ -119,41 +106,3 @@ def _unconditionally(found: Scan) -> int:
     if isinstance(found.features, Unbounded):
         return found.counts["unargmaxable"]
     return sum(len(part) for part in found.wider if isinstance(part.features, Unbounded))
-
-
-def _listed(entries: Sequence[str]) -> list[str]:
-    """The models that are meant; ValueError if a list is not a text, or there are none."""
-    models: list[str] = []
-    for entry in entries:
-        if Path(entry).is_dir():
-            named = _within(Path(entry))
-            looked = f"looked for {', '.join(FORMATS)}"
-            missing = f"{entry} holds no model, nor does a folder in it: {looked}."
-        elif entry.endswith(".txt"):
-            lines = read_lines(Path(entry), entry, "model")
-            named = [name for line in lines if (name := line.partition("#")[0].strip())]
-            missing = f"{entry} names no model: write one a line."
-        else:
-            named, missing = [entry], ""
-        if not named:
-            raise ValueError(missing)
-        models += named
-    return models
-
-
-def _within(folder: Path) -> list[str]:
-    """The models in a folder and below it; links to folders are not followed, and what scans left
-    is none.
-    """
-    if holds_model(folder):
-        return [str(folder)]
-    if is_result(folder):
-        return []
-    found: list[str] = []
-    models = model_files(folder)
-    for path in sorted(folder.iterdir()):
-        if path.is_dir() and not path.is_symlink():
-            found += _within(path)
-        elif path in models:
-            found.append(str(path))
-    return found

@@ -1,12 +1,10 @@
-"""The table of verdicts as a file that any spreadsheet and any terminal can bear, and that reads
-back equal.
+"""The table of verdicts, and its copy as a file that any spreadsheet and any terminal can bear.
 
 Vocabularies hold everything: line breaks, quotes, ``NA``, the empty string, escape sequences,
 ``=1+1``. In ``verdicts.csv`` a token stands as it is, except that control characters, line
 separators, unpaired surrogates and backslashes are written as backslash escapes (``\\\\n``,
 ``\\\\x1b``, ``\\\\u2028``, ``\\\\\\\\``), and so is a first character that a spreadsheet would take
-for a formula (``=``, ``+``, ``-``, ``@`` and their full-width forms). `read_verdicts` undoes this
-and takes no word for a missing value.
+for a formula (``=``, ``+``, ``-``, ``@`` and their full-width forms). `unescape_token` undoes this.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ _CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # and their full-width forms, which spreadsheets of East Asia take for the same
 _FORMULAS = "=+-@＝＋－＠"
 _ESCAPE = re.compile(r"\\(\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
-_NUMBERS = {"class": "int64", "steps": "int64", "margin": "float64", "radius": "float64"}
 
 
 def escape_token(token: str) -> str:
@@ -122,26 +119,10 @@ def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def read_verdicts(path: str | Path) -> pd.DataFrame:
-    """``Scan.table`` of a folder or of its evidence, which is not proven again here; of a `.csv`
-    the table that `write_verdicts` was given, token for token. ValueError if there is none.
+    """``Scan.table`` of a folder or of its file of proofs, with the names that it holds. Nothing is
+    proven again here. ValueError if there is none.
     """
-    path = Path(path)
-    if path.is_dir() or path.name == EVIDENCE:
-        return _stored_table(path / EVIDENCE if path.is_dir() else path)
-    try:
-        missing: Any = {"margin": [""], "radius": [""]}
-        texts: Any = {"token": str, "holds": str}
-        table = pd.read_csv(path, keep_default_na=False, na_values=missing, dtype=texts)
-        table = table.astype({name: kind for name, kind in _NUMBERS.items() if name in table})
-        tokens = [unescape_token(token) for token in table["token"]]
-        table["token"] = pd.Series(tokens, dtype=object)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a table of verdicts ({error}).") from error
-    return table
-
-
-def _stored_table(path: Path) -> pd.DataFrame:
-    """The table of a file of proofs, with the names that it holds."""
+    path = Path(path) / EVIDENCE if Path(path).is_dir() else Path(path)
     texts, arrays = read_columns(path)
     try:
         sets = [FeatureSet.from_json(one) for one in json.loads(texts["features"])]

@@ -63,7 +63,7 @@ def test_fail_on_counts_what_is_not_expected(npz, tmp_path, capsys):
     command = ["scan", str(npz), "--out", str(tmp_path / "out"), "--quiet", "--fail-on"]
     assert main([*command, "unargmaxable"]) == boundary.TOO_MANY
     assert main([*command, "undecided"]) == 0
-    table = sg.read_verdicts(tmp_path / "out" / "verdicts.csv")
+    table = sg.read_verdicts(tmp_path / "out")
     lost = table.token[table.verdict == "unargmaxable"]
     assert main([*command, f"unargmaxable={len(lost)}"]) == 0
     assert main([*command, f"unargmaxable={len(lost) - 1}"]) == boundary.TOO_MANY
@@ -142,7 +142,7 @@ def test_json_alone_nothing_when_quiet_some_classes_and_measured_inputs(npz, tmp
     options = ["--inputs", str(tmp_path / "x.npy"), "--out", str(tmp_path / "out")]
     command = ["scan", str(npz), "--classes", "3,5-7", *options]
     assert main(command) == 0
-    assert sg.read_verdicts(tmp_path / "out" / "verdicts.csv")["class"].tolist() == [3, 5, 6, 7]
+    assert sg.read_verdicts(tmp_path / "out")["class"].tolist() == [3, 5, 6, 7]
     assert "reach from -2 to 3" in capfd.readouterr().out
     np.save(tmp_path / "x.npy", np.ones((3, 5)))
     assert main(command) == boundary.REFUSED
@@ -184,7 +184,7 @@ def test_a_token_of_two_classes_is_asked_for_by_number():
 
 
 def test_explain_names_blocking_classes_or_an_input(npz, scanned, told, refused):
-    tokens = sg.read_verdicts(scanned / "verdicts.csv").groupby("verdict").token.first()
+    tokens = sg.read_verdicts(scanned).groupby("verdict").token.first()
     said = told("explain", npz, tokens["unargmaxable"])
     assert "weighted mean of" in said
     assert "best rank that it reaches" in said
@@ -266,7 +266,7 @@ def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, told):
     np.savez(tmp_path / "b.npz", W=layer.W[:39], b=bias[:39], tokens=tokens)
     told("scan", tmp_path / "b.npz", "--out", tmp_path / "b", "--quiet")
     changes = json.loads(told("diff", scanned, tmp_path / "b", "--json"))
-    table = sg.read_verdicts(scanned / "verdicts.csv")
+    table = sg.read_verdicts(scanned)
     lost = set(table.token[(table.verdict == "unargmaxable") & (table["class"] < 38)])
     assert set(changes["lost, then can win"]) == lost
     assert changes["lost in both"] == changes["can win, then lost"] == []
@@ -374,43 +374,21 @@ def test_what_float32_cannot_hold_is_never_cut_off(W, b, features):
     assert not len(chosen.dropped)
 
 
-def test_a_survey_walks_a_folder_and_says_what_it_could_not_read(
-    npz, tmp_path, monkeypatch, capsys, refused
-):
+def test_a_survey_says_what_it_could_not_read(npz, tmp_path, monkeypatch, capsys, refused):
     monkeypatch.chdir(tmp_path)
     assert main(["survey", str(npz), "absent.npz", "--json"]) == boundary.REFUSED
     captured = capsys.readouterr()
-    rows = json.loads(captured.out)
-    assert rows[0]["unargmaxable"] > 0
-    assert rows[1] == {"model": "absent.npz", "refused": rows[1]["refused"]}
-    assert "there is no file or folder" in rows[1]["refused"]
-    assert "absent.npz" in captured.err
-    inside = tmp_path / "models" / "deep"
-    inside.mkdir(parents=True)
-    (inside / "good.npz").write_bytes(npz.read_bytes())
-    (inside / "broken.npz").write_bytes(b"text")
-    (inside / "read.me").write_text("no model")
-    (inside / "round").symlink_to(tmp_path / "models")
-    assert main(["survey", "models", "--json"]) == boundary.REFUSED
-    broken, good = json.loads(capsys.readouterr().out)
-    assert broken["refused"].count("broken.npz") == 1
-    assert good["model"] == "models/deep/good.npz"
+    good, absent = json.loads(captured.out)
     assert 0 < good["unconditionally"] <= good["unargmaxable"]
-    refused("holds no model, nor does a folder in it", "survey", tmp_path / "scans")
-    results, _ = sorted((tmp_path / "scans").iterdir())
-    refused("is what a scan left: give the model that was scanned", "inspect", results)
-
-
-def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys, refused):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "models.txt").write_text(f"# ours\n{npz}  # the first\n\nabsent.npz\n")
-    assert main(["survey", "models.txt"]) == boundary.REFUSED
+    assert absent == {"model": "absent.npz", "refused": absent["refused"]}
+    assert "there is no file or folder" in absent["refused"]
+    assert "absent.npz" in captured.err
+    assert main(["survey", str(npz), "absent.npz"]) == boundary.REFUSED
     shown = capsys.readouterr().out
-    assert str(npz) in shown
     assert " 40 " in shown  # classes as whole numbers beside a row without them
     assert "nan" not in shown.lower()
-    (tmp_path / "none.txt").write_text("# nothing\n")
-    refused("none.txt names no model", "survey", "none.txt")
+    (results,) = (tmp_path / "scans").iterdir()
+    refused("is what a scan left: give the model that was scanned", "inspect", results)
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -1,4 +1,4 @@
-"""verdicts.csv bears every token and reads back equal; cards show none of a token's own markup."""
+"""verdicts.csv bears every token; cards show none of a token's own markup."""
 
 import csv
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from softgeom.card import card
 from softgeom.layer import SoftmaxLayer
 from softgeom.rows import row_table
-from softgeom.verdict_table import escape_token, read_verdicts, unescape_token, write_verdicts
+from softgeom.verdict_table import escape_token, unescape_token, write_verdicts
 
 HARD = [
     "", " ", "NA", "null", "nan", "None", "-1", "1e5", "\r", "\n", "\r\n", "\t", "\x1b[31m", '"',
@@ -35,13 +35,12 @@ def _table(tokens):
     )
 
 
-def test_every_token_reads_back_equal(tmp_path):
-    bytes_ = [bytes([n]).decode("latin1") for n in range(256)]
-    table = _table([*HARD, *bytes_])
+def test_every_token_is_one_that_spreadsheets_and_terminals_bear(tmp_path):
+    tokens = [*HARD, *(bytes([n]).decode("latin1") for n in range(256))]
+    table = _table(tokens)
     write_verdicts(table, tmp_path / "verdicts.csv")
-    pd.testing.assert_frame_equal(
-        read_verdicts(tmp_path / "verdicts.csv"), table, check_dtype=False, check_exact=True
-    )
+    read = pd.read_csv(tmp_path / "verdicts.csv", keep_default_na=False)
+    assert [unescape_token(token) for token in read["token"]] == tokens
     text = (tmp_path / "verdicts.csv").read_bytes()
     assert text.count(b"\n") == len(table) + 1  # a row a line
     assert not set(text) & (set(range(32)) - {10})  # and nothing that a terminal obeys

@@ -48,7 +48,7 @@ EXAMPLES = {
     "diff": "softgeom diff scans/before scans/after",
     "prune": "softgeom prune model.onnx --out smaller.onnx",
     "repair": "softgeom repair model.onnx --out repaired.onnx",
-    "survey": "softgeom survey ppocr-v4 g2pm models.txt",
+    "survey": "softgeom survey ppocr-v4 g2pm models/*.onnx",
 }
 
 
@@ -255,8 +255,8 @@ def _repair(parser: argparse.ArgumentParser) -> None:
 
 
 def _survey(parser: argparse.ArgumentParser) -> None:
-    models = "files, folders, hub ids or released models, or .txt files with one a line"
-    parser.add_argument("models", nargs="+", metavar="LIST", help=models)
+    models = "files, folders, hub ids or released models"
+    parser.add_argument("models", nargs="+", metavar="MODEL", help=models)
     _features(parser)
     _work(parser)
     _json(parser)

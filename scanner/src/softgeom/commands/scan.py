@@ -1,6 +1,6 @@
 """``softgeom scan MODEL``: which outputs can this model never produce? And ``softgeom survey``.
 
-    OUT/verdicts.csv     one row per class (softgeom.read_verdicts reads it back token for token)
+    OUT/verdicts.csv     one row per class, a copy for people
     OUT/summary.json     counts, feature set, where the layer was found, fingerprint, versions
     OUT/evidence.safetensors  the proofs; ``softgeom verify OUT MODEL`` checks them anywhere
     OUT/card.html        one page to look at and to pass on
