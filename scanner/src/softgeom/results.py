@@ -15,7 +15,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,6 @@ def scan_into(
     decide: Callable[[Path], Scan],
     *,
     seed: int = 0,
-    inputs: dict[str, float] | None = None,
 ) -> tuple[Scan, dict[str, Any], Path]:
     """What ``decide``, given a folder for finished blocks, finds of a layer, written into the
     folder of its results, which nobody else writes to; with its summary, and the folder.
@@ -92,7 +90,7 @@ def scan_into(
     with alone(folder):
         folder_for(out, model, head.layer)  # somebody may have just finished
         found = decide(folder / "blocks")
-        summary = _summary(found, head, model, why, seed, inputs)
+        about = _about(found, head, model, why, seed)
         size = f"{head.layer.classes:,} classes over {head.layer.dimension} features"
         sentences = [
             f"{size}, {found.features.describe()}{f': {why}' if why else ''}.",
@@ -101,7 +99,7 @@ def scan_into(
         ]
         ceiling = found.ceiling if found.bounds_probabilities else None
         page = card(found.table, found.counts, model, sentences, ceiling=ceiling)
-        return write_folder(folder, found, summary, page), summary, folder
+        return *write_folder(folder, found, about, page), folder
 
 
 def verify_command(folder: str | Path, model: str) -> str:
@@ -113,9 +111,8 @@ def _sentences(notes: list[str | None]) -> list[str]:
     return [f"{note[:1].upper()}{note[1:]}." for note in notes if note]
 
 
-def _summary(
-    found: Scan, head: Head, model: str, why: str | None, seed: int, inputs: Any
-) -> dict[str, Any]:
+def _about(found: Scan, head: Head, model: str, why: str | None, seed: int) -> dict[str, Any]:
+    """What the summary says of the model, beside what `write_folder` says of the scan."""
     layer = head.layer
     return {
         "model": model,
@@ -125,20 +122,13 @@ def _summary(
         "notes": list(head.notes),
         "head": None if found.head is None else found.head.to_json(),
         "is_embedding": head.is_embedding,
-        "classes": layer.classes,
         "features": layer.dimension,
         "bias": layer.b is not None,
         "dtype": str(layer.W.dtype),
         "named": layer.tokens is not None,
-        "feature_set": found.features.describe(),
         "feature_set_because": why,
-        "inputs": inputs,
-        "scanned": len(found.findings),
-        "counts": found.counts,
         "unargmaxable_also": {p.features.condition(): len(p) for p in found.wider},
         "seed": seed,
-        "fingerprint": fingerprint(layer),
-        "versions": {name: version(name) for name in ("softgeom", "numpy", "scipy", "highspy")},
     }
 
 

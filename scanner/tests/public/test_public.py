@@ -21,7 +21,7 @@ from softgeom.scanner import scan as scan_layer
 W = np.array([[1.0, 0], [-1, 1], [-1, -1], [0, 0]])
 FRAME = pd.DataFrame(W, index=list("abcd"))
 # what a terminal alone needs: where results are printed, and when a run counts as failed
-SHELL = {"json", "quiet", "fail_on", "expected", "exit_code", "inputs", "help", "at"}
+SHELL = {"json", "quiet", "fail_on", "expected", "exit_code", "help", "at"}
 # what Python alone needs: how a command keeps blocks and shows progress is settled
 EXAMPLES = "scan ask explain prune ceilings coverage watch load".split()
 PYTHON = {"checkpoint", "progress", "without", "gap"}

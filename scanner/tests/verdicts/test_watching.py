@@ -8,8 +8,8 @@ import pytest
 
 import softgeom as sg
 from softgeom.layer import SoftmaxLayer
-from softgeom.rescan import rescan
 from softgeom.scanner import scan
+from softgeom.watching import rescan
 
 torch = pytest.importorskip("torch")
 SHOWN, CLASSES = 40, 60  # the last classes never occur in what is trained on

@@ -44,24 +44,12 @@ class Report:
     # of its unargmaxable classes, how many are so under which other condition on the features
     wider: dict[str, int]
 
-    def __str__(self) -> str:
-        share = (
-            "every class"
-            if self.scanned == self.classes
-            else f"{self.scanned:,} of {self.classes:,} classes"
-        )
-        found = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items() if count)
-        return (
-            f"verified for {share} of layer {self.fingerprint[:16]}, features {self.features}: "
-            f"{found}"
-            + "".join(f"; of the unargmaxable {n:,} {where}" for where, n in self.wider.items())
-        )
-
 
 def write_folder(
     out: str | Path, found: Scan, about: Mapping[str, Any] | None = None, card: str | None = None
-) -> Scan:
-    """Check a scan, write it as a folder, made if need be, and return it as it was written.
+) -> tuple[Scan, dict[str, Any]]:
+    """Check a scan, write it as a folder, made if need be; the scan as it was written, and its
+    summary.
 
     ``about`` is more for the summary, such as the model's name; ``card`` a page to look at.
     EvidenceError if some evidence does not prove its verdict.
@@ -88,7 +76,7 @@ def write_folder(
         "versions": _versions(),
     }
     write_text(out / SUMMARY, json.dumps(summary, indent=2) + "\n")
-    return replace(found, findings=findings)
+    return replace(found, findings=findings), summary
 
 
 def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:

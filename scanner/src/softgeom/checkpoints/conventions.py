@@ -78,8 +78,6 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "inkling": {"logits_mup_width_multiplier": 24.0},
 }
 _INNER = ("text_config", "decoder", "llm_config", "language_config")
-# heads of their own, behind which a family's scales do not stand
-_OTHER_HEADS = ("Classification", "QuestionAnswering", "MultipleChoice", "ForCTC")
 
 
 @dataclass(frozen=True)

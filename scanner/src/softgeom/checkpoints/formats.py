@@ -169,8 +169,8 @@ def _open_folder(folder: Path) -> Opened:
             some = ", ".join(str(file.relative_to(folder)) for file in files[:_LISTED])
             more = f" and {len(files) - _LISTED} more" if len(files) > _LISTED else ""
             raise ValueError(
-                f"{folder} holds several models ({some}{more}): name one, or softgeom survey "
-                "scans each."
+                f"{folder} holds several models ({some}{more}): name one, or several to "
+                "softgeom survey."
             )
         if files:
             return open_file(files[0])

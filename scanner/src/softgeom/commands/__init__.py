@@ -136,8 +136,7 @@ def _inspect(parser: argparse.ArgumentParser) -> None:
 
 def _scan(parser: argparse.ArgumentParser) -> None:
     _model(parser)
-    reach = ".npy file (n, features): report how far real features reach"
-    _features(parser).add_argument("--inputs", type=Path, help=reach)
+    _features(parser)
     group = parser.add_argument_group("which classes (all others stay rivals)")
     group.add_argument("--classes", help="numbers and ranges, such as 0-99,7340")
     _work(parser)
@@ -294,10 +293,9 @@ def _model(parser: argparse.ArgumentParser) -> None:
     add("--rule", choices=["argmax", "threshold"], help=rule)
 
 
-def _features(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def _features(parser: argparse.ArgumentParser) -> None:
     """Where the layer's inputs lie."""
-    group = parser.add_argument_group("where the layer's inputs lie")
-    add = group.add_argument
+    add = parser.add_argument_group("where the layer's inputs lie").add_argument
     auto = "what the step before the layer allows (ReLU, Swish, tanh, a normalisation)"
     kinds = ["box", "auto", "norm", "ball", "unbounded"]
     add("--features", choices=kinds, help=f"default: box; auto: {auto}, inside the box")
@@ -306,7 +304,6 @@ def _features(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     add("--low", type=float, help=low)
     after = "activation before the layer, such as relu or swish, when the file does not show it"
     add("--after", metavar="STEP", help=after)
-    return group
 
 
 def _work(parser: argparse.ArgumentParser) -> None:

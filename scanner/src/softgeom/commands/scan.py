@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 import sys
 import time
-import tokenize
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from json import dumps
@@ -53,7 +51,6 @@ def scan(
     model: str,
     *,
     classes: str | None = None,
-    inputs: Path | None = None,
     wider: bool = False,
     verdicts_only: bool = False,
     out: str | None = None,
@@ -70,7 +67,6 @@ def scan(
     head, features, why = question(model, **asked)
     layer = head.layer
     chosen = None if classes is None else parse_classes(classes, layer.classes)
-    reach = None if inputs is None else read_inputs(inputs, layer.dimension)
     of_labels = head.readout.rule == "threshold"
     if of_labels:
         given = {"wider": wider, "verdicts_only": verdicts_only}
@@ -80,7 +76,7 @@ def scan(
     started = time.perf_counter()
     if not (quiet or json):
         box = (options.get("features", "box"), options.get("low"), options.get("after"))
-        _introduce(model, head, features, why, reach, suggest=box[0] == "box")
+        _introduce(model, head, features, why, suggest=box[0] == "box")
     if of_labels:
         how: Any = {"why": why, "out": out, "n_jobs": work.get("n_jobs", 1)}
         answers = scan_labels(model, head, features, chosen, **how, progress=not quiet)
@@ -104,8 +100,8 @@ def scan(
         how |= {"checkpoint": blocks, "progress": not quiet}
         return decided(head, features, chosen, **how, **work)
 
-    about: Any = {"seed": work.get("seed", 0), "inputs": reach}
-    found, summary, folder = scan_into(out, head, model, why, decide, **about)
+    seed = work.get("seed", 0)
+    found, summary, folder = scan_into(out, head, model, why, decide, seed=seed)
     if json:
         print(dumps({**summary, "folder": str(folder)}))
     elif not quiet:
@@ -132,7 +128,7 @@ def survey(models: Sequence[str], *, json: bool = False, **options: Unpack[Surve
 
 
 def _introduce(
-    model: str, head: Head, features: FeatureSet, why: str | None, reach: Any, *, suggest: bool
+    model: str, head: Head, features: FeatureSet, why: str | None, *, suggest: bool
 ) -> None:
     layer, described = head.layer, features.describe()
     bias = "no bias" if layer.b is None else "with bias"
@@ -150,11 +146,6 @@ def _introduce(
         print(
             "  without a bias, size and gain of this normalisation change no verdict: "
             "--features unbounded decides the same in half the time"
-        )
-    if reach:
-        print(
-            f"  {reach['rows']:,} real features reach from {reach['lowest']:.4g} to "
-            f"{reach['highest']:.4g}, norm {reach['longest']:.4g} at most"
         )
 
 
@@ -247,27 +238,3 @@ def parse_classes(text: str, classes: int) -> np.ndarray:
             )
         chosen |= set(range(first, last + 1))
     return np.array(sorted(chosen))
-
-
-def read_inputs(path: Path, dimension: int) -> dict[str, float]:
-    """Extremes of features (n, d) in an .npy file, read in pieces; ValueError unless they fit."""
-    try:
-        # a header may claim more rows than there are numbers for
-        with np.errstate(over="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            X = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, tokenize.TokenError) as error:
-        raise ValueError(f"--inputs {path} is not an .npy file ({error}).") from error
-    real = isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.size
-    if not real or X.ndim < 2 or X.shape[-1] != dimension:
-        raise ValueError(f"--inputs {path} must hold real features (n, {dimension}).")
-    X = X.reshape(-1, dimension)
-    parts = []
-    for start in range(0, len(X), 65_536):
-        part = np.asarray(X[start : start + 65_536], dtype=float)
-        if not np.isfinite(part).all():
-            raise ValueError(f"--inputs {path} has a NaN or infinite entry.")
-        parts.append((part.min(), part.max(), np.linalg.norm(part, axis=1).max()))
-    lows, highs, norms = zip(*parts, strict=True)
-    extremes = {"lowest": min(lows), "highest": max(highs), "longest": max(norms)}
-    return {"rows": len(X), **{name: float(value) for name, value in extremes.items()}}

@@ -31,7 +31,7 @@ class CheapestWeights:
             [_of_order_one(rows), _of_order_one(lead), -np.ones(len(lead))]
         )
         columns = layer.dimension + 1
-        self._programme = Programme(-np.ones(columns), np.ones(columns), "simplex", np.inf)
+        self._programme = Programme(-np.ones(columns), np.ones(columns))
         low, high = np.full(columns, -FAR), np.full(columns, FAR)
         low[-1] = 0.0
         self._programme.h.changeColsBounds(columns, np.arange(columns, dtype=np.int32), low, high)

@@ -34,7 +34,9 @@ class SolverError(RuntimeError):
 class Programme:
     """Maximise the last of D + 1 columns, which are divided by ``scale``, under rows."""
 
-    def __init__(self, low: Floats, high: Floats, method: str, limit: float) -> None:
+    def __init__(
+        self, low: Floats, high: Floats, method: str = "simplex", limit: float = np.inf
+    ) -> None:
         self.scale = float(np.maximum(np.abs(low), np.abs(high)).max())
         self.count, self.columns = 0, len(low) + 1
         self.h = highspy.Highs()
@@ -88,14 +90,10 @@ class Programme:
 
 
 class MarginProgramme:
-    """The best margin of a growing set of comparisons over the box ``low``, ``high`` (D,) of z.
-    HiGHS runs "simplex" or "ipm", for ``time_limit`` seconds over all solutions.
-    """
+    """The best margin of a growing set of comparisons over the box ``low``, ``high`` (D,) of z."""
 
-    def __init__(
-        self, low: Floats, high: Floats, *, method: str = "simplex", time_limit: float = np.inf
-    ) -> None:
-        self._programme = Programme(low, high, method, time_limit)
+    def __init__(self, low: Floats, high: Floats) -> None:
+        self._programme = Programme(low, high)
         self.rivals = np.zeros(0, np.intp)
 
     def add(self, rivals: Ints, rows: Floats, bias: Floats) -> None:

@@ -31,9 +31,7 @@ class Candidates:
 
     Z: Singles  # (n, D)
     margin: Floats  # (n,) in float32 arithmetic, against all rivals
-    steps: Ints  # (n,) steps of ascent until the point was found
-    # (n,) looks at all rivals: their mean is the cost of the search in units of one W @ W.T
-    looks: Ints
+    steps: Ints  # (n,) steps of ascent that were taken: none where the first look won
     # per class the working set; empty for classes that won at the first look
     rivals: list[Ints]
 
@@ -51,7 +49,7 @@ def climb(
     Z = far_points(problem, classes)
     seen = look(problem, Z, classes, strongest=rivals)
     margin = seen.margin
-    taken, looks = np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
+    taken = np.zeros(len(classes), np.intp)
     working: list[Ints] = [np.zeros(0, np.intp)] * len(classes)
     left, stuck = seen.losers, np.zeros(len(classes), np.intp)
     strongest = seen.strongest
@@ -64,7 +62,6 @@ def climb(
         steps = 2 * STEPS if turn else STEPS
         trial, lead = _climb_groups(problem, Z[left], classes[left], sets, steps)
         taken[left] += steps
-        looks[left] += 1
         seen = look(problem, trial, classes[left], strongest=rivals)
         better = seen.margin > margin[left]
         margin[left[better]], Z[left[better]] = seen.margin[better], trial[better]
@@ -73,7 +70,7 @@ def climb(
         if len(left) - len(seen.losers) < worth * len(left):
             break
         left, strongest = left[seen.losers][hopeful], seen.strongest[hopeful]
-    return Candidates(Z, margin, taken, looks, working)
+    return Candidates(Z, margin, taken, working)
 
 
 def far_points(problem: Problem, classes: Ints) -> Singles:
