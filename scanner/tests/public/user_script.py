@@ -1,7 +1,6 @@
 """What somebody writes who has the library alone: mypy reads it strictly, a test runs it."""
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -39,17 +38,9 @@ class Sphere(sg.Ball):
         return f"a sphere of {self.radius:g}"
 
 
-def training(rows: pd.DataFrame, steps: int) -> Iterator[tuple[int, ...]]:
-    """The classes that each step loses."""
-    watch = sg.watch(rows, features=Sphere(10.0), log=None)
-    for _ in range(steps):
-        rows.loc["north"] /= 4
-        yield watch(rows).lost
-    assert watch.scan is not None
-    assert len(watch.table) == 1 + steps
-
-
-assert list(training(frame.copy(), 2)) == [(), ()]
+watch = sg.watch(frame, features=Sphere(10.0), log=None)
+epoch: sg.Epoch = watch(frame / 4)
+assert (epoch.lost, len(watch.table)) == ((), 2)
 with tempfile.TemporaryDirectory() as place:
     sg.scan(frame, out=Path(place, "found"))
     again = sg.verify(Path(place, "found"), frame)
