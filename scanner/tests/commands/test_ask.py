@@ -192,7 +192,6 @@ def test_a_forged_margin_is_noticed(square, tmp_path, told, refused):
         (["--order", "a", "--with-layer"], "pass --out, too"),
         (["--order", "a", "--out", ""], "--out is empty"),
         (["--on", "rain", "snow"], "no class 'rain'"),
-        (["--order", "a", "--low", "0", "--features", "ball"], "--low has no meaning"),
         (["--order", "a", "--bound", "0", "--features", "ball"], "must be above zero"),
         (["--among", "a", "c", "--seed", "2"], "--seed"),
         (["--experts", "2", "--jobs", "2"], "--jobs"),

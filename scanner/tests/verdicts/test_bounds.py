@@ -795,6 +795,7 @@ def test_what_a_reach_loses_below_the_normal_range_is_covered():
     reach = features.support_bound(first * 2.0**-1074, none)[0]
     assert covers(reach, (2 * 2 * 3 + 1) * TINY, (2 * (2 * 12 + 4) + 4) * TINY)
     assert covers(Ellipsoid(none, last).support_bound(none, none)[0], 8 * TINY, 32 * TINY)
+    assert covers(Ball(2.0**-560).support_bound(first * 2.0**-560, none)[0], TINY, 8 * TINY)
 
 
 @pytest.mark.parametrize("centred", [False, True])

@@ -95,7 +95,7 @@ def test_an_order_demands_comparisons_of_the_layer_and_its_margin_is_the_smalles
     """A class number below 0 is none, and not one from the end."""
     order = Order([[0], [1, 2]])
     assert order.demands(np.array([0, 0]), np.array([1, 2]), 3)
-    for above, below in ((0, -2), (0, 3), (-3, 1), (3, 1), (0, 0), (1, 2)):
+    for above, below in ((0, -1), (0, 3), (-3, 1), (3, 1), (0, 0), (1, 2)):
         assert not order.demands(np.array([0, above]), np.array([1, below]), 3)
     above, below = np.array([0, 0]), np.array([1, 2])
     assert not order.demands(above * 1.0, below, 3)
