@@ -23,6 +23,7 @@ Arm = tuple[str, float]  # name and lambda
 PLAIN: Arm = ("plain", 0.0)
 REGIMES = {"paper": "the paper's regime", "living": "mild levels"}
 _RATIOS = (50.0, 800.0)  # of the source's own baselines, from the weakest level to the strongest
+_OF_THE_TOP = "low high median rising seeds seeds_to_decide".split()  # of a `summary`
 _FELT = 0.05  # nats that a mild level adds at least
 _QUANTILES = [f"q{100 * q:g}" for q in QUANTILES]
 
@@ -168,7 +169,7 @@ def evidence(
     top = summary(ends[0] if ends else pd.Series(dtype=float))
     wider = summary(ends[0] - ends[1] if ends else pd.Series(dtype=float))
     return {
-        **{name: top[name] for name in ("low", "high", "median", "rising", "seeds")},
+        **{name: top[name] for name in _OF_THE_TOP},
         "gain": top["mean"],
         "widening": wider["mean"],
         "widening_low": wider["low"],
