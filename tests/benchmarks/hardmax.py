@@ -11,8 +11,6 @@ most 1.2 CPU seconds; our surrogate no slower than the source's form. Writes
 results/bench/hardmax.csv.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

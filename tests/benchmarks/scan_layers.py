@@ -12,8 +12,6 @@ this process. Writes results/bench/scan_layers.csv.
 """
 
 # ruff: noqa: E402 - the thread count must be set before numpy is imported
-from __future__ import annotations
-
 import os
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

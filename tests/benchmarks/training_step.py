@@ -10,8 +10,6 @@ at most 25% to a step, and costs at most a twentieth of the dense one on a CPU. 
 results/bench/training_step.csv; rows of other devices stay.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import time

@@ -5,8 +5,6 @@ Whatever a test does, its tab must end without a console error and without a req
 machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

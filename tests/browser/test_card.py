@@ -1,7 +1,5 @@
 """The card of a scan, opened from its folder: names that could do harm, a phone in the dark."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

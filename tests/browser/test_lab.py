@@ -1,7 +1,5 @@
 """The softmax explorer in JupyterLab: dragged by a mouse, read back by Python, set by Python."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat

@@ -1,7 +1,5 @@
 """A lesson as a learner meets it: as a page without a kernel."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from lesson_cases import RIGHT, WRONG, value

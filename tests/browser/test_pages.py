@@ -1,7 +1,5 @@
 """The explorers, opened from a folder: mouse, finger, keys, wrong input, a phone in the dark."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

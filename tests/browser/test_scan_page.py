@@ -1,7 +1,5 @@
 """The page that scans, as a reader meets it: a file, the verdicts, the proofs to take home."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """The site: Sphinx builds it from the repository's pages, and every page can be reached."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

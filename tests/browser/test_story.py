@@ -1,7 +1,5 @@
 """The story in a browser: its figures follow the reader, and a sign is dragged free."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.browser

@@ -1,7 +1,5 @@
 """Effects of the barrier sweep, from rows whose answers are known."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

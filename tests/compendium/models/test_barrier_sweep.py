@@ -1,7 +1,5 @@
 """The runs of the barrier sweep: trained, measured, resumed and kept."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
