@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from papers.bottleneck import chebyshev_centre, count_regions
+from papers.bottleneck import count_regions
 from papers.bottleneck.paper001 import (
     braid_reflect,
     compare_with_programme,
@@ -24,6 +24,7 @@ from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Witness
 from softgeom.examples import normal_layer, uniform_layer
 from softgeom.layer import SoftmaxLayer, Unbounded
+from softgeom.proving.lp import chebyshev_radius
 from softgeom.scanner import scan
 
 
@@ -110,8 +111,9 @@ def test_approximate_test_never_errs_on_one_side_and_misses_on_the_other():
 def test_the_papers_programme_says_what_is_certified_and_its_centre_wins():
     layer = uniform_layer(60, 4, seed=1)
     table = compare_with_programme(scan(layer), range(60))
+    box = np.full(layer.dimension, 100.0)
     for t in range(60):
-        centre, radius = chebyshev_centre(layer, t)
+        radius, centre = chebyshev_radius(layer.W, layer.b, t, -box, box)
         assert radius == pytest.approx(table.chebyshev[t])
         assert (np.argmax(layer.logits(centre)) == t) == (radius > 0)
     assert table.agree.all()

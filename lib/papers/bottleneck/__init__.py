@@ -3,6 +3,6 @@ scanner (`softgeom`) decides which classes can never win.
 """
 
 from papers.bottleneck.counting.regions import count_regions, log10_regions
-from papers.bottleneck.paper001 import braid_reflect, chebyshev_centre
+from papers.bottleneck.paper001 import braid_reflect
 
-__all__ = ["braid_reflect", "chebyshev_centre", "count_regions", "log10_regions"]
+__all__ = ["braid_reflect", "count_regions", "log10_regions"]

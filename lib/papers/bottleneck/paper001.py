@@ -34,7 +34,6 @@ import pandas as pd
 
 from softgeom.arrays import Array, Bools, Ints
 from softgeom.layer import SoftmaxLayer
-from softgeom.proving.lp import chebyshev_radius
 from softgeom.scan_result import Scan
 
 PATIENCE = 2500  # Section 4 of the paper
@@ -97,15 +96,6 @@ def braid_reflect(
 def _argmax(W: Array, b: Array, x: Array, tile: int = 64) -> Ints:  # logits that fit a cache
     parts = [(x[i : i + tile] @ W.T + b).argmax(axis=1) for i in range(0, len(x), tile)]
     return np.concatenate(parts) if parts else np.zeros(0, np.intp)
-
-
-def chebyshev_centre(layer: SoftmaxLayer, index: int, bound: float = 100.0) -> tuple[Array, float]:
-    """Solve the Chebyshev programme for a class on the box |x| <= ``bound``: the centre x (d,) and
-    the radius r, which is negative when the class wins nowhere there.
-    """
-    box = np.full(layer.dimension, bound)
-    radius, centre = chebyshev_radius(layer.W, layer.b, index, -box, box)
-    return centre, radius
 
 
 def compare_with_programme(scan: Scan, classes: Iterable[int]) -> pd.DataFrame:
