@@ -34,6 +34,7 @@ import pandas as pd
 
 from softgeom.arrays import Array, Bools, Ints
 from softgeom.layer import SoftmaxLayer
+from softgeom.proving.lp import chebyshev_radius
 from softgeom.scan_result import Scan
 
 PATIENCE = 2500  # Section 4 of the paper
@@ -105,10 +106,11 @@ def compare_with_programme(scan: Scan, classes: Iterable[int]) -> pd.DataFrame:
     must).
     """
     verdicts = scan.table.set_index("class")
-    rows = []
+    layer, rows = scan.layer, []
+    low, high = scan.features.bounds(layer.dimension)
     for index in classes:
         verdict, certified = verdicts.verdict[index], float(verdicts.radius[index])
-        r = scan.chebyshev_radius(int(index))
+        r = chebyshev_radius(layer.W, layer.b, int(index), low, high)[0]
         bounded = not certified > r * (1 + _TOLERANCE) + _TOLERANCE
         rows.append((index, verdict, certified, r, (r > 0) == (verdict == "argmaxable"), bounded))
     columns = ["class", "verdict", "radius", "chebyshev", "agree", "bounded"]

@@ -42,6 +42,11 @@ _STYLE = f"""
 _PAGE = "html{background:#fff}@media (prefers-color-scheme:dark){html{background:#14181d}}"
 
 
+def sentences(notes: Iterable[str | None]) -> list[str]:
+    """Notes as sentences."""
+    return [f"{note[:1].upper()}{note[1:]}." for note in notes if note]
+
+
 def script_of(token: str) -> str:
     """The script of a token's first letter, by its Unicode name; `other` without a letter."""
     letter = next((c for c in token if c.isalpha()), None)

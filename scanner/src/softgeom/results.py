@@ -20,7 +20,7 @@ from typing import Any
 
 from softgeom.asking import Answers, Router
 from softgeom.asking.label_sets import with_threshold
-from softgeom.card import card
+from softgeom.card import card, sentences
 from softgeom.ceiling import Ceilings
 from softgeom.certifying import container
 from softgeom.certifying.evidence_file import read_header
@@ -92,23 +92,19 @@ def scan_into(
         found = decide(folder / "blocks")
         about = _about(found, head, model, why, seed)
         size = f"{head.layer.classes:,} classes over {head.layer.dimension} features"
-        sentences = [
+        facts = [
             f"{size}, {found.features.describe()}{f': {why}' if why else ''}.",
-            *_sentences([*head.notes, found.readout.sentence()]),
+            *sentences([*head.notes, found.readout.sentence()]),
             f"To check every proof without a solver: {verify_command(folder, model)}",
         ]
         ceiling = found.ceiling if found.bounds_probabilities else None
-        page = card(found.table, found.counts, model, sentences, ceiling=ceiling)
+        page = card(found.table, found.counts, model, facts, ceiling=ceiling)
         return *write_folder(folder, found, about, page), folder
 
 
 def verify_command(folder: str | Path, model: str) -> str:
     """The command that checks a folder of results, to paste into a shell."""
     return f"softgeom verify {quoted(os.fspath(folder))} {quoted(model)}"
-
-
-def _sentences(notes: list[str | None]) -> list[str]:
-    return [f"{note[:1].upper()}{note[1:]}." for note in notes if note]
 
 
 def _about(found: Scan, head: Head, model: str, why: str | None, seed: int) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from softgeom.certifying.kernel import verify_parts
 from softgeom.certifying.verdict import BlockingClasses, Evidence, Finding, Twin
 from softgeom.head_facts import HeadFacts, with_facts
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.proving.lp import chebyshev_radius
 from softgeom.readout import PLAIN, Readout
 from softgeom.verdict_table import count_verdicts, verdict_table
 
@@ -54,15 +53,14 @@ class Scan:
         return with_facts(repr(self), self.head)
 
     def _repr_html_(self) -> str:
-        from softgeom.card import card
+        from softgeom.card import card, sentences
 
         size = f"{self.layer.classes:,} classes over {self.layer.dimension} features"
-        title, facts = "Which outputs can be the answer?", [f"{size}, {self.features.describe()}."]
         known = self.head.lines() if self.head else ()
-        facts += [f"{line[:1].upper()}{line[1:]}." for line in known]
+        facts = sentences([f"{size}, {self.features.describe()}", *known])
         ceiling = self.ceiling if self.bounds_probabilities else None
         how: Any = {"ceiling": ceiling, "whole": False}
-        return card(self.table, self.counts, title, facts, **how)
+        return card(self.table, self.counts, "Which outputs can be the answer?", facts, **how)
 
     def __len__(self) -> int:
         """Number of classes that were asked about."""
@@ -207,16 +205,6 @@ class Scan:
     @cached_property
     def _certifier(self) -> Certifier:
         return Certifier(self.layer, self.features, self.readout)
-
-    def chebyshev_radius(self, index: int) -> float:
-        """The radius of the largest ball in a class's region, by the paper's programme (eqs. 5-6)
-        with all rows.
-
-        Negative when the region is empty by that much. One solve takes from milliseconds to
-        minutes. ValueError if the features are no box: the programme is stated for a box.
-        """
-        low, high = self.features.bounds(self.layer.dimension)
-        return chebyshev_radius(self.layer.W, self.layer.b, int(index), low, high)[0]
 
     def verify(self) -> bool:
         """Re-check every verdict, margin and radius from the layer and the evidence alone, without

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 from softgeom import scanner
 from softgeom.asking import Answers, ask_labels
-from softgeom.card import label_card
+from softgeom.card import label_card, sentences
 from softgeom.certifying.folder import CARD
 from softgeom.certifying.verdict import BlockingClasses
 from softgeom.checkpoints import Head
@@ -199,7 +199,6 @@ def never_on(found: Answers) -> list[int]:
 
 def _label_page(model: str, head: Head, found: Answers) -> str:
     size = f"{head.layer.classes:,} labels over {head.layer.dimension} features"
-    known = [size, found.features.describe(), *head.notes, head.behind]
-    sentences = [f"{line[:1].upper()}{line[1:]}." for line in known if line]
-    name = Path(model).name
-    return label_card(head.layer, count_labels(found), never_on(found), name, sentences)
+    facts = sentences([size, found.features.describe(), *head.notes, head.behind])
+    counts, never = count_labels(found), never_on(found)
+    return label_card(head.layer, counts, never, Path(model).name, facts)

@@ -112,7 +112,6 @@ def test_nobody_reorders_the_findings_of_a_scan():
         (lambda layer: scan(layer, [0.5]), "class numbers"),
         (lambda layer: scan(layer, features=Ellipsoid(np.ones(3))), "W has 2 columns"),
         (lambda layer: scan(layer, without=["sorround"]), "'surround'"),
-        (lambda layer: scan(layer, features=Unbounded()).chebyshev_radius(0), "stated for a box"),
         (lambda layer: scan(layer, [3, 1]).evidence(0), "Class 0 is not among the 2 scanned"),
     ],
 )

@@ -22,6 +22,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from softgeom import scanner
+from softgeom.asking import Answers
 from softgeom.checkpoints import Head
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.layer import Ellipsoid, FeatureSet
@@ -80,19 +81,11 @@ def scan(
     if of_labels:
         how: Any = {"why": why, "out": out, "n_jobs": work.get("n_jobs", 1)}
         answers = scan_labels(model, head, features, chosen, **how, progress=not quiet)
-        counts, never = count_labels(answers), never_on(answers)
+        counts = count_labels(answers)
         if json:
-            facts = {
-                "counts": counts,
-                "never_on": never,
-                "head": answers.head and answers.head.to_json(),
-            }
-            print(dumps({"model": model, "rule": "threshold", **facts, "folder": out}))
+            print(dumps(_labels_as_json(model, answers, counts, out)))
         elif not quiet:
-            _print_counts(counts)
-            if never:
-                print(f"labels never on: {_named([layer.token(t) for t in never])}")
-            _print_end(counts, started, out)
+            _print_labels(answers, counts, started, out)
         return UNDECIDED if counts["undecided"] else DONE
 
     def decide(blocks: Path) -> Scan:
@@ -125,6 +118,21 @@ def survey(models: Sequence[str], *, json: bool = False, **options: Unpack[Surve
         table = table_of(rows).drop(columns="refused", errors="ignore")
         print(table.to_string(index=False, na_rep="-"))
     return worst
+
+
+def _labels_as_json(
+    model: str, found: Answers, counts: dict[str, int], out: str | None
+) -> dict[str, Any]:
+    facts = {"counts": counts, "never_on": never_on(found)}
+    known = found.head and found.head.to_json()
+    return {"model": model, "rule": "threshold", **facts, "head": known, "folder": out}
+
+
+def _print_labels(found: Answers, counts: dict[str, int], started: float, out: str | None) -> None:
+    _print_counts(counts)
+    if never := never_on(found):
+        print(f"labels never on: {_named([found.layer.token(t) for t in never])}")
+    _print_end(counts, started, out)
 
 
 def _introduce(

@@ -86,9 +86,13 @@ def _climb_groups(
     lead = np.full(len(Z), np.inf, np.float32)
     for group, width in of_like_size(sizes, GROUP_BYTES // (4 * Z.shape[1])):
         # shorter working sets are padded with their first rival, which changes no maximum
-        padded = [np.append(working[n], np.full(width - sizes[n], working[n][0])) for n in group]
-        found = _ascend(problem, Z[group], classes[group], np.stack(padded), steps)
-        result[group], lead[group] = found
+        index = np.stack(
+            [np.append(working[n], np.full(width - sizes[n], working[n][0])) for n in group]
+        )
+        own = classes[group]
+        A = problem.rows(index) - problem.rows(own)[:, None]
+        c = (problem.b[index] - problem.b[own][:, None]).astype(np.float32)
+        result[group], lead[group] = polyak_ascent(A, c, Z[group], problem.project, steps)
     return result, lead
 
 
@@ -101,12 +105,3 @@ def of_like_size(sizes: Ints, rows: int) -> Iterator[tuple[Ints, int]]:
         group = order[start : start + max(1, rows // max(1, int(sizes[order[start]])))]
         start += len(group)
         yield group, int(sizes[group].max())
-
-
-def _ascend(
-    problem: Problem, Z: Singles, classes: Ints, index: Ints, steps: int
-) -> tuple[Singles, Singles]:
-    """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
-    A = problem.rows(index) - problem.rows(classes)[:, None]
-    c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
-    return polyak_ascent(A, c, Z, problem.project, steps)
