@@ -16,7 +16,6 @@ from compendium.claims.condition import Condition, parse
 
 VERDICTS = CONFIRMED, NOT_CONFIRMED, OPEN = "confirmed", "not confirmed", "open"
 OTHERWISE = "otherwise"
-_ABSENT = "not measured: "  # begins the note of a row that lacks what its rule asks about
 _GATED = ("experiment", "ours")  # kinds that a scale can be too small for
 
 
@@ -76,8 +75,8 @@ class Rule:
             raise ValueError(f"claim {id}: {told}")
         values = {name: _scalar(id, name, evidence[name]) for name in self.evidence}
         verdict, note = self._decide(id, values, stand_in)
-        if note.startswith(_ABSENT):
-            return Judgement(id, verdict, values, "not measured yet", note)
+        if verdict == OPEN and any(values[name] is None for name in self.asked):
+            return Judgement(id, verdict, values, "not measured yet")
         try:
             says = _Telling().vformat(self.says, (), values)
         except (ValueError, TypeError) as error:
@@ -90,13 +89,12 @@ class Rule:
             return OPEN, "on stand-in data"
         if absent := sorted(name for name in self.asked if values[name] is None):
             if self.kind in _GATED:
-                return OPEN, f"{_ABSENT}{listed(absent)}"
+                return OPEN, ""
             always = f"a claim of kind {self.kind} is always judged"
             raise ValueError(f"claim {id}: the evidence {listed(absent)} is None, and {always}")
         try:
-            for condition in self.adequate:
-                if not condition(values):
-                    return OPEN, f"needs {condition.text}"
+            if failed := [each.text for each in self.adequate if not each(values)]:
+                return OPEN, f"needs {'; '.join(failed)}"
             return next(v for v, asked in self.verdicts if asked is None or asked(values)), ""
         except ValueError as error:
             raise ValueError(f"claim {id}: {error}") from None

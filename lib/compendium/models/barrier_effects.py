@@ -158,7 +158,7 @@ def evidence(
     perturbed: pd.DataFrame, levels: Sequence[float], family: str, arm: Arm, against: Arm = PLAIN
 ) -> dict[str, float | int | None]:
     """What rules about a regime ask: the effect at its strongest level, how much more that is than
-    at its weakest, and how many levels gain and lose.
+    at its weakest, and how many levels gain and lose; None without runs of both.
     """
     table = level_effects(perturbed, levels, family, arm, against)
     part = perturbed[(perturbed["family"] == family) & (perturbed["scale"] == "absolute")]
@@ -175,8 +175,8 @@ def evidence(
         "widening_low": wider["low"],
         "widening_high": wider["high"],
         "levels": len(table),
-        "better": int((table["decided"] == "gain").sum()),
-        "worse": int((table["decided"] == "loss").sum()),
+        "better": int((table["decided"] == "gain").sum()) if top["seeds"] else None,
+        "worse": int((table["decided"] == "loss").sum()) if top["seeds"] else None,
     }
 
 

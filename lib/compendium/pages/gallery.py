@@ -96,7 +96,7 @@ def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence
         ("See", evidence),
     ]
     if finding and verdict != OPEN:  # a cause of what nobody has seen yet is a guess
-        body.insert(-1, ("Cause shared with others", plain(register.roots.get(claim.root, ""))))
+        body.insert(-1, ("Same cause as other claims", plain(register.roots.get(claim.root, ""))))
     lines = "\n".join(f"- *{label}.* {text}" for label, text in body if text)
     summary = f"<summary><b>{verdict}</b> · {line}</summary>"
     kind = _KINDS.get(claim.kind, claim.kind)
