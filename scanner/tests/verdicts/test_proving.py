@@ -343,15 +343,8 @@ def test_chebyshev_radius_of_a_known_cone_and_solvers_that_give_up():
     five, b = np.vstack([square, [[0, 0]]]), np.array([0, 0, 0, 0, -1.0])
     assert chebyshev_radius(five, b, 4, -one, one)[0] < 0
     layer = uniform_layer(400, 40)
-    W = layer.W.astype(np.float64)
-    programme = MarginProgramme(-many, many, time_limit=0.0)
-    programme.add(np.arange(1, 400), W[0] - W[1:], np.zeros(399))
-    for late in (
-        lambda: chebyshev_radius(layer.W, layer.b, 0, -many, many, time_limit=0.0),
-        programme.solve,
-    ):
-        with pytest.raises(SolverError, match="HiGHS ended with status Time limit"):
-            late()
+    with pytest.raises(SolverError, match="HiGHS ended with status Time limit"):
+        chebyshev_radius(layer.W, layer.b, 0, -many, many, time_limit=0.0)
 
 
 def test_a_programme_that_goes_round_in_a_circle_starts_anew(monkeypatch):

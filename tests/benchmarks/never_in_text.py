@@ -2,7 +2,7 @@
 near `PICTURES` pictures come to a counterexample.
 
     softgeom ask ppocr-v4 --in-text --out answers
-    python scanner/benchmarks/never_in_text.py ppocr-v4 answers/answers.safetensors
+    python tests/benchmarks/never_in_text.py ppocr-v4 answers/answers.safetensors
 
 One row per head in results/bench/never_in_text.csv; seconds are of processor time. A picture climbs
 for one text with a proven class. Its log ratio to the best text with a rival of the proof in that
@@ -28,8 +28,8 @@ from softgeom.checkpoints import load_head
 from softgeom.layer import SoftmaxLayer
 from softgeom.results import write_layer
 
-SCANNER = Path(__file__).resolve().parent.parent
-TABLE = SCANNER.parent / "results" / "bench" / "never_in_text.csv"
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "results" / "bench" / "never_in_text.csv"
 PICTURES, FRAMES, STEPS = 100_000, 4, 5
 NEIGHBOURS = 10  # of the rivals, those with most weight: what may stand beside the class
 
@@ -43,7 +43,7 @@ def main(head: str, proofs: str) -> None:
     ours, counts = time.process_time() - start, found.counts
     with tempfile.TemporaryDirectory() as folder:
         write_layer(Path(folder) / "layer", layer)
-        tool = [sys.executable, SCANNER / "tools" / "check_proofs.py", proofs]
+        tool = [sys.executable, ROOT / "scanner" / "tools" / "check_proofs.py", proofs]
         subprocess.run([*tool, Path(folder) / "layer"], check=True)
     proven = [e for e in found.experts if e.verdict == "impossible"]
     each, rng = -(-PICTURES // len(proven)), np.random.default_rng(0)
