@@ -34,7 +34,7 @@ def determinants(X: np.ndarray, c: float) -> np.ndarray:
 
 
 def first_folding_coupling(past: np.ndarray) -> float:
-    """The coupling at which the slope at x = 0 of two symmetric tokens is zero: then it folds."""
+    """The coupling at which the slope at x = 0 of two symmetric tokens is zero; above it, the line folds."""
     return float(brentq(lambda c: float(margin(0.0, past, c)), 1e-9, 1e6))
 
 

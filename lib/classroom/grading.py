@@ -45,7 +45,7 @@ class Grade:
 
 
 def grade(path: Path) -> Grade:
-    """Judge the answers in a file that a lesson's page saved; ValueError when it is none."""
+    """Judge the answers in a file that a lesson's page saved; ValueError if it is no such file."""
     if path.stat().st_size > _LONGEST:
         raise ValueError("it is too large for a file of answers")
     found = _DATA.search(path.read_text(encoding="utf-8", errors="replace"))

@@ -86,7 +86,7 @@ def _compare_slower(guess: bool) -> str:
 
 
 def nearest_other(i: int) -> frozenset[int]:
-    """Token i (from 0) with its nearest neighbour: the groups of a reader who thinks of distances."""
+    """Token i (from 0) with its nearest neighbour: the group if distances decided."""
     distance = np.linalg.norm(START - START[i], axis=1)
     return frozenset((i, int(np.argsort(distance)[1])))
 
@@ -178,7 +178,7 @@ def _late_fault(answer: frozenset[int], _: frozenset[int]) -> str:
 
 
 def _run(Z: np.ndarray) -> TheoremCheck | str:
-    """What becomes of the tokens with alpha = 1, or a sentence on why the theorem is silent."""
+    """What becomes of the tokens with alpha = 1, or a sentence on why the theorem does not apply."""
     if problems := violated_hypotheses(Z):
         return say("silent", problem=problems[0])
     found = check_theorem(Z, IDENTITY, 1.0)

@@ -63,7 +63,7 @@ class Lesson:
         return self.sentences[called].format(**values)
 
     def prediction(self, key: str, read: Reader) -> Callable[..., Any]:
-        """Register a function of a guess: what the library finds, and the thought behind the guess."""
+        """Register a function of a guess. It says what the library finds, and why one guesses so."""
 
         def register(compare: Callable[[Any], str]) -> Callable[[Any], str]:
             def reply(guess: Any) -> Feedback:

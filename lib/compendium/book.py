@@ -306,7 +306,7 @@ def _results_of(name: str, profile: str) -> Path:
 
 
 def load_table(name: str, table: str, profile: str) -> pd.DataFrame:
-    """A table of another notebook, which runs first if it never ran; else FileNotFoundError."""
+    """A table of another notebook, which runs first if need be; FileNotFoundError without it."""
     path = _results_of(name, profile) / f"{table}.csv"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.csv"))) or "none"

@@ -59,7 +59,7 @@ def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
 
 
 def python_reference(instead_of: str = "") -> Text:
-    """The language reference of this CPython: some 460,000 characters, by patch release."""
+    """The language reference that ships with this CPython, about 460,000 characters."""
     from pydoc_data.topics import topics
 
     text = "\n\n".join(topics[key] for key in sorted(topics))

@@ -162,7 +162,7 @@ def judge(
 
 
 def at_loss(curve: pd.DataFrame, loss: float) -> float:
-    """Test accuracy where the training loss first falls to a value, interpolated, or NaN."""
+    """Test accuracy where the training loss first falls to a value, linear in between, or NaN."""
     losses, tests = (curve[column].to_numpy(dtype=float) for column in ("training_loss", "test"))
     reached = np.flatnonzero(losses <= loss)
     if not len(reached) or (reached[0] == 0 and losses[0] < loss):

@@ -40,7 +40,7 @@ def gradient_times_input(anatomy: Anatomy, x: Tensor, x0: Tensor, readout: Reado
 def integrated_gradients(
     anatomy: Anatomy, x: Tensor, x0: Tensor, readout: Readout, points: int = 16
 ) -> Tensor:
-    """The same by Gauss-Legendre quadrature, exact for gradients of degree below 2 ``points``."""
+    """The same by Gauss-Legendre quadrature, exact for polynomials of degree below 2 ``points``."""
     nodes, weights = np.polynomial.legendre.leggauss(points)  # on [-1, 1]
     steps = zip((nodes + 1) / 2, weights / 2, strict=True)
     mean = sum(w * _gradient(anatomy, x0 + s * (x - x0), readout) for s, w in steps)
