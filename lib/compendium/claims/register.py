@@ -98,7 +98,7 @@ def read(folder: Path) -> tuple[Register, list[str]]:
         faults += [f"{path.name}: {fault}" for fault in found]
         if not found:
             titles[content["paper"]] = str(content["title"])
-            about[content["paper"]] = " ".join(content.get("about", "").split())
+            about[content["paper"]] = content.get("about", "")
             for name, meaning in content["roots"].items():
                 if name in roots:
                     faults.append(f"{path.name}: duplicate root {name}, in two files")
