@@ -3,11 +3,13 @@
 
 A condition is an expression of Python of which only these parts are allowed: names of evidence,
 numbers, `True`, `False`, comparisons (also chained), `and`, `or`, `not`, `+ - * / **`, `abs`,
-`min`, `max`. What is asked whether it is true must be a truth value, everything else a number.
+`min`, `max`. What is asked whether it is true must be a truth value, everything else a number. (In
+the package simpleeval `'x' < 'y'` is true.)
 """
 
 import ast
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -45,6 +47,35 @@ class Condition:
             return eval(self.code, {"__builtins__": {}}, {**_FUNCTIONS, **named})
         except ArithmeticError as error:
             raise ValueError(f"the condition {self.text!r} cannot be calculated: {error}") from None
+
+    def failing(self, evidence: Mapping[str, Any]) -> list[str]:
+        """What is false of the evidence, each part of an `and` by itself, with the values that it
+        reads; nothing where the condition is true.
+        """
+        if self(evidence):
+            return []
+        match ast.parse(self.text, mode="eval").body:
+            case ast.BoolOp(op=ast.And(), values=values):
+                parts = [parse(ast.unparse(value)) for value in values]
+            case _:
+                parts = [self]
+        told = []
+        for part in parts:
+            with suppress(ValueError):  # a part before it says when it can be calculated
+                if not part(evidence):
+                    told.append(f"{part.text}, here {part._values(evidence)}")
+        return told
+
+    def _values(self, evidence: Mapping[str, Any]) -> str:
+        """The evidence that the condition reads, by name where it is more than one."""
+        found = {name: _short(evidence[name]) for name in sorted(self.names)}
+        if len(found) == 1:
+            return next(iter(found.values()))
+        return ", ".join(f"{name} = {value}" for name, value in found.items())
+
+
+def _short(value: bool | float) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def parse(text: str) -> Condition:

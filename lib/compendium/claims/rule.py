@@ -93,7 +93,7 @@ class Rule:
             always = f"a claim of kind {self.kind} is always judged"
             raise ValueError(f"claim {id}: the evidence {listed(absent)} is None, and {always}")
         try:
-            if failed := [each.text for each in self.adequate if not each(values)]:
+            if failed := [part for each in self.adequate for part in each.failing(values)]:
                 return OPEN, f"needs {'; '.join(failed)}"
             return next(v for v, asked in self.verdicts if asked is None or asked(values)), ""
         except ValueError as error:

@@ -30,10 +30,10 @@ _LINE = 150  # characters of a statement on the line that unfolds
 _KINDS = {"theorem": "theorem or formula", "numbers": "printed numbers", "ours": "our own question"}
 # status of a row of data/reference/coverage.yaml, as a reader says it
 _STATUS = {
-    "made": "made",
-    "other data": "made with other data",
-    "not yet": "not made yet",
-    "cannot": "cannot be made",
+    "made": "shown",
+    "other data": "shown with other data",
+    "not yet": "not shown yet",
+    "cannot": "cannot be shown",
 }
 _LABEL = re.compile(r"(?:Figure|Table|Theorem|Proposition|Corollary|Appendix|Section)s? [\w.]*\w")
 
@@ -88,19 +88,29 @@ def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence
     gate = f"{OPEN} unless {needed}; " if needed else ""
     body = [
         ("Stated" if claim.kind != "ours" else "Asked", plain(claim.statement)),
-        ("Under", plain(claim.hypotheses)),
+        ("Assumed", plain(claim.hypotheses)),
         ("Misprint", plain(claim.misprint)),
         ("Found", _found(finding)),
         ("Rule", gate + "; ".join(asked) + ". " + plain(rule.why)),
-        ("In the rule", "; ".join(read)),
+        ("Names in the rule", "; ".join(read)),
         ("See", evidence),
     ]
     if finding and verdict != OPEN:  # a cause of what nobody has seen yet is a guess
-        body.insert(-1, ("Same cause as other claims", plain(register.roots.get(claim.root, ""))))
+        body.insert(-1, ("Shared cause", _cause(claim, register)))
     lines = "\n".join(f"- *{label}.* {text}" for label, text in body if text)
     summary = f"<summary><b>{verdict}</b> · {line}</summary>"
     kind = _KINDS.get(claim.kind, claim.kind)
     return f"<details {attributes}>{summary}\n\n`{claim.id}`, {kind}\n\n{lines}\n\n</details>"
+
+
+def _cause(claim: Claim, register: Register) -> str:
+    """The cause that a claim shares with others, and the links to them."""
+    others = [
+        f"[{c.id}]({c.paper}.md#{c.id})"
+        for c in register.values()
+        if claim.root and c.root == claim.root and c.id != claim.id
+    ]
+    return f"{plain(register.roots[claim.root])} (also {', '.join(others)})" if others else ""
 
 
 def named(claim: Claim) -> str:
@@ -177,6 +187,9 @@ def _paper(
     parts = [f"# {title}", f"{about} [all papers](README.md)"]
     if chosen:
         parts.append(table_of_counts([known[claim.id] for claim in chosen if claim.id in known]))
+        parts.append(_JUDGED)
+        if wrong := [f"[{c.place}](#{c.id})" for c in chosen if c.misprint]:
+            parts.append(f"Misprints: {'; '.join(wrong)}.")
     recorded = {run.name: run for run in runs}
     parts += _coverage(paper, recorded, chosen, known)
     for name in sorted({*recorded, *(claim.notebook for claim in chosen)}):
@@ -228,7 +241,8 @@ def _coverage(
             if claim.id in known and claim.kind != "ours" and belongs(claim, row)
         )
         lines.append(f"| {plain(row['place'])} | {about} | {image} | {status} | {verdicts} |")
-    return [f"## Where everything is\n\n{len(rows)} rows: {told}.", "\n".join(lines)]
+    listed = f"The table lists {len(rows)} parts of the source: {told}. {_NO_VERDICT}"
+    return [f"## Where everything is\n\n{listed}", "\n".join(lines)]
 
 
 def belongs(claim: Claim, row: dict[str, Any]) -> bool:
@@ -286,6 +300,12 @@ the claim decides ([`claims/`](../../data/claims)). A claim is *confirmed*, *not
 where the data at hand or their scale cannot tell. A misprint is noted beside the verdict on what was
 meant. What no source states is ours, and counts for or against nobody. The authors
 [have their say](../authors.md)."""
+_JUDGED = """A verdict is about what the source means. Misprints are noted beside it, and so is what a
+formula leaves out (*Assumed*)."""
+_NO_VERDICT = (
+    "A row without a verdict has no sentence of the source that we judge. Our own questions stand "
+    "below, with the notebooks."
+)
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
     "`make readme`; nothing on these pages is typed."

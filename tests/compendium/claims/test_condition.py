@@ -40,6 +40,19 @@ def test_what_does_not_parse_is_said(text):
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a > 1 and b > 1", []),
+        ("a > 9 and b > 1 and b > 9", ["a > 9, here 4.5", "b > 9, here 2"]),
+        ("b > 9 or a > b * 3", ["b > 9 or a > b * 3, here a = 4.5, b = 2"]),
+        ("c > 0 and b / c > 1", ["c > 0, here 0"]),
+    ],
+)
+def test_what_fails_is_told_with_its_values(text, told):
+    assert parse(text).failing({"a": 4.5, "b": 2, "c": 0}) == told
+
+
 def test_names_are_those_that_must_be_passed():
     assert parse("abs(low) < high and max > 2").names == {"low", "high", "max"}
 

@@ -23,10 +23,10 @@ SOUND = {"gain": -0.2, "low": -0.3, "high": -0.1, "scale": 3}
         ({}, "confirmed", ""),
         ({"high": 0.0}, "not confirmed", ""),
         ({"high": None}, OPEN, ""),
-        ({"scale": 2}, OPEN, "needs scale > 2"),
-        ({"gain": 0.2}, OPEN, "needs gain < 0"),
-        ({"gain": -9.0}, OPEN, "needs gain > -5"),
-        ({"gain": 0.2, "scale": 2}, OPEN, "needs scale > 2; gain < 0"),
+        ({"scale": 2}, OPEN, "needs scale > 2, here 2"),
+        ({"gain": 0.2}, OPEN, "needs gain < 0, here 0.2"),
+        ({"gain": -9.0}, OPEN, "needs gain > -5, here -9"),
+        ({"gain": 0.2, "scale": 2}, OPEN, "needs scale > 2, here 2; gain < 0, here 0.2"),
     ],
 )
 def test_evidence_decides_where_each_of_several_conditions_holds(entry, change, verdict, note):

@@ -78,10 +78,10 @@ def test_a_page_says_where_each_figure_of_the_paper_is_made(shown, compendium):
         f'"001":\n  - {row}\n  - {{place: Table 4, about: x, status: not yet, why: w}}\n'
     )
     page = gallery.pages()["docs/papers/001.md"]
-    assert "2 rows: 1 made, 1 not made yet." in page
+    assert "2 parts of the source: 1 shown, 1 not shown yet." in page
     assert '| Section c | [a hull](#10_demo) | <a href="#10_demo"><img ' in page
-    assert "| made | [not confirmed](#001-c) |" in page
-    assert "| Table 4 | x |  | not made yet: w |  |" in page
+    assert "| shown | [not confirmed](#001-c) |" in page
+    assert "| Table 4 | x |  | not shown yet: w |  |" in page
 
 
 def test_the_coverage_names_what_is_recorded(repository):
