@@ -37,9 +37,10 @@ PAGE = """# Which models are supported
 language models to classifiers of video. It compares the layer, and a normalisation that feeds it,
 with the model's own, from the folder and in memory. Right: {right}. Refused: {refused}. Wrong:
 {wrong}. The other {no} do not build small from their configuration.
-[The table](../../results/bench/census.csv) has every class, its kind, and why some do not build.
+[The table](../../results/bench/census.csv) has every class, what was refused, and why some do not
+build.
 
-A refusal lists the matrices that `--weight NAME` can choose. Refused are {names}.
+A refusal lists the matrices that `--weight NAME` can choose.
 """
 COLUMNS = ("class", "kind", "status", "in memory", "tensor", "bias", "norm", "seen by", "said")
 KINDS = {
@@ -309,9 +310,8 @@ def _in_memory(model: Any, layer: sg.SoftmaxLayer) -> str:
 def page(rows: list[dict[str, str]]) -> str:
     """scanner/docs/models.md, of the table."""
     had = Counter(each["status"] for each in rows)
-    refused = (each["class"] for each in rows if each["status"] == "refused")
-    counts = {"all": len(rows), "no": had["does not build"], "names": ", ".join(refused)}
-    return PAGE.format(**counts, **{state: had[state] for state in ("right", "refused", "wrong")})
+    states = {state: had[state] for state in ("right", "refused", "wrong")}
+    return PAGE.format(all=len(rows), no=had["does not build"], **states)
 
 
 def main() -> int:
