@@ -201,7 +201,13 @@ def _paper(
         own = [claim for claim in chosen if claim.notebook == name and claim.kind == "ours"]
         stated = [claim for claim in chosen if claim.notebook == name and claim not in own]
         parts += [entry(claim, known.get(claim.id), register) for claim in stated]
-        parts += ["**Our own questions**, which no source states:"] if own else []
+        parts += (
+            [
+                "**Our own questions**, which none of the four sources states (some come from other literature):"
+            ]
+            if own
+            else []
+        )
         parts += [entry(claim, known.get(claim.id), register) for claim in own]
     return "\n\n".join(parts) + "\n"
 
