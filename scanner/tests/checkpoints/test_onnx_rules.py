@@ -334,6 +334,15 @@ def test_a_graph_that_counts_on_the_number_of_classes_is_not_rewritten(tmp_path,
     assert not out.exists()
 
 
+@pytest.mark.parametrize("name", ["a part of the classes", "classes in another order", "a prior"])
+def test_a_graph_that_treats_classes_apart_is_not_rewritten(tmp_path, name):
+    out, layer = tmp_path / "new.onnx", sg.SoftmaxLayer(W[:4], B[:4])
+    path = BEHIND[name][0](Graph()).save(tmp_path / "m.onnx")
+    with pytest.raises(ValueError, match=r"picks the classes|adds more to its scores"):
+        write_onnx(path, out, layer)
+    assert not out.exists()
+
+
 def test_weights_in_a_file_beside_stay_beside(tmp_path):
     path = Graph().save(tmp_path / "m.onnx")
     held = {"location": "m.data", "size_threshold": 0, "convert_attribute": True}
