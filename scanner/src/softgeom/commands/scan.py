@@ -66,47 +66,33 @@ def scan(
     excused = _excused(expected, limit)
     work, asked = split(options, WorkOptions)
     head, features, why = question(model, **asked)
-    layer = head.layer
-    chosen = None if classes is None else parse_classes(classes, layer.classes)
-    of_labels = head.readout.rule == "threshold"
-    if of_labels:
-        given = {"wider": wider, "verdicts_only": verdicts_only}
-        refuse_label_options(head, given | {"fail_on": fail_on, **work})
+    chosen = None if classes is None else parse_classes(classes, head.layer.classes)
+    more: Any = {"wider": wider, "verdicts_only": verdicts_only}
+    if of_labels := head.readout.rule == "threshold":
+        refuse_label_options(head, more | {"fail_on": fail_on, **work})
     else:  # a folder that cannot be taken is refused before anything is printed
-        folder_for(out, model, layer)
-    started = time.perf_counter()
-    if not (quiet or json):
-        box = (options.get("features", "box"), options.get("low"), options.get("after"))
-        _introduce(model, head, features, why, suggest=box[0] == "box")
+        folder_for(out, model, head.layer)
+    started, box = time.perf_counter(), options.get("features", "box") == "box"
+    if printed := not (quiet or json):
+        _introduce(model, head, features, why, suggest=box)
+    how: Any = {"why": why, "progress": not quiet}
     if of_labels:
-        how: Any = {"why": why, "out": out, "n_jobs": work.get("n_jobs", 1)}
-        answers = scan_labels(model, head, features, chosen, **how, progress=not quiet)
-        counts = count_labels(answers)
-        if json:
-            print(dumps(_labels_as_json(model, answers, counts, out)))
-        elif not quiet:
-            _print_labels(answers, counts, started, out)
-        return UNDECIDED if counts["undecided"] else DONE
+        how |= {"out": out, "n_jobs": work.get("n_jobs", 1)}
+        answers = scan_labels(model, head, features, chosen, **how)
+        return _tell_labels(model, answers, started, out, json=json, printed=printed)
 
     def decide(blocks: Path) -> Scan:
-        how: Any = {"wider": wider, "verdicts_only": verdicts_only, "why": why}
-        how |= {"checkpoint": blocks, "progress": not quiet}
-        return decided(head, features, chosen, **how, **work)
+        return decided(head, features, chosen, checkpoint=blocks, **more, **how, **work)
 
     seed = work.get("seed", 0)
     found, summary, folder = scan_into(out, head, model, why, decide, seed=seed)
     if json:
         print(dumps({**summary, "folder": str(folder)}))
-    elif not quiet:
+    if printed:
         _print_scan(found, started, folder)
-        if box == ("box", None, None) and layer.classes <= _SMALL and head.activation is not None:
-            with side_question("how many can never win where the model's own features lie"):
-                _print_smaller(head, chosen, options.get("bound"), work)
-    if limit is not None and (count := _counted(found, limit[0], *excused)) > limit[1]:
-        over = f"{count} classes are {limit[0]} and not expected; {limit[1]} are allowed."
-        print(f"softgeom: {over}", file=sys.stderr)
-        return TOO_MANY
-    return UNDECIDED if found.counts["undecided"] else DONE
+        if box and options.get("low") is None and options.get("after") is None:
+            _print_smaller(head, chosen, options.get("bound"), work)
+    return _judged(found, limit, excused)
 
 
 def survey(models: Sequence[str], *, json: bool = False, **options: Unpack[SurveyOptions]) -> int:
@@ -120,19 +106,21 @@ def survey(models: Sequence[str], *, json: bool = False, **options: Unpack[Surve
     return worst
 
 
-def _labels_as_json(
-    model: str, found: Answers, counts: dict[str, int], out: str | None
-) -> dict[str, Any]:
-    facts = {"counts": counts, "never_on": never_on(found)}
-    known = found.head and found.head.to_json()
-    return {"model": model, "rule": "threshold", **facts, "head": known, "folder": out}
-
-
-def _print_labels(found: Answers, counts: dict[str, int], started: float, out: str | None) -> None:
-    _print_counts(counts)
-    if never := never_on(found):
-        print(f"labels never on: {_named([found.layer.token(t) for t in never])}")
-    _print_end(counts, started, out)
+def _tell_labels(
+    model: str, found: Answers, started: float, out: str | None, *, json: bool, printed: bool
+) -> int:
+    """Print what was found of a model that decides label by label; the exit code."""
+    counts, never = count_labels(found), never_on(found)
+    if json:
+        facts = {"rule": "threshold", "counts": counts, "never_on": never}
+        known = found.head and found.head.to_json()
+        print(dumps({"model": model, **facts, "head": known, "folder": out}))
+    if printed:
+        _print_counts(counts)
+        if never:
+            print(f"labels never on: {_named([found.layer.token(t) for t in never])}")
+        _print_end(counts, started, out)
+    return UNDECIDED if counts["undecided"] else DONE
 
 
 def _introduce(
@@ -183,11 +171,14 @@ def _print_smaller(head: Head, classes: Any, bound: float | None, work: Any) -> 
     """How many outputs are lost where the step before the layer puts its features, beside the box
     that was scanned: two numbers about one model otherwise look like a contradiction.
     """
-    smaller, because = head.feature_set(bound)
-    found = scanner.scan(head.layer, classes, features=smaller, **work)
-    found.verify()
-    lost = f"{found.counts['unargmaxable']:,} can never win {smaller.condition()}"
-    print(f"{lost} ({because}); --features auto writes the proofs")
+    if head.activation is None or head.layer.classes > _SMALL:
+        return
+    with side_question("how many can never win where the model's own features lie"):
+        smaller, because = head.feature_set(bound)
+        found = scanner.scan(head.layer, classes, features=smaller, **work)
+        found.verify()
+        lost = f"{found.counts['unargmaxable']:,} can never win {smaller.condition()}"
+        print(f"{lost} ({because}); --features auto writes the proofs")
 
 
 def _named(tokens: list[str]) -> str:
@@ -221,6 +212,17 @@ def _excused(
         table = read_verdicts(expected)
         return (), Counter(table["token"][table["verdict"] == limit[0]])
     return read_lines(expected, f"--expected {expected}", "class"), Counter()
+
+
+def _judged(
+    found: Scan, limit: tuple[str, int] | None, excused: tuple[Sequence[str], Counter[str]]
+) -> int:
+    """The exit code; above the limit a sentence that says so."""
+    if limit is not None and (count := _counted(found, limit[0], *excused)) > limit[1]:
+        over = f"{count} classes are {limit[0]} and not expected; {limit[1]} are allowed."
+        print(f"softgeom: {over}", file=sys.stderr)
+        return TOO_MANY
+    return UNDECIDED if found.counts["undecided"] else DONE
 
 
 def _counted(found: Scan, verdict: str, lines: Sequence[str], tokens: Counter[str]) -> int:
