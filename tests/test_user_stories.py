@@ -60,7 +60,6 @@ def a_linear_model_of_scikit_learn() -> None:
     model = make_pipeline(StandardScaler(), linear_model.LogisticRegression(C=1e-3)).fit(X, y)
     Z = model[:-1].transform(X)
     found = sg.scan(model, features=sg.Box(Z.max(), low=Z.min()))
-    assert isinstance(found, sg.Scan)
     lost = {found.layer.token(t) for t in found if found[t].verdict == "unargmaxable"}
     assert not lost & set(model.predict(X))
     assert set(found.table["token"]) == set(y)
@@ -71,7 +70,6 @@ def an_index_for_retrieval() -> None:
     index = RNG.standard_normal((60, 5))
     index /= np.linalg.norm(index, axis=1, keepdims=True)
     answers = sg.ask(index, together=[[0, 1], [2, 3]], sample=5, seed=1)
-    assert isinstance(answers, sg.Answers)
     possible = [answer for answer in answers.answers if answer.verdict == "possible"]
     assert possible
     for answer in possible:
@@ -95,7 +93,6 @@ def a_notebook() -> None:
     """A line, a card and a picture; a class is found by its name."""
     pytest.importorskip("matplotlib").use("Agg")
     found = sg.scan(pd.DataFrame(W, NAMES))
-    assert isinstance(found, sg.Scan)
     assert "\n" not in repr(found)
     assert "middle" in found._repr_html_()
     assert found["middle"].verdict == "unargmaxable"
@@ -111,7 +108,6 @@ def tables_of_other_libraries() -> None:
     tables = [sg.scan(each).table for each in given]
     assert all(table.equals(tables[0]) for table in tables)
     found = sg.scan(pd.DataFrame(W, NAMES), out="found")
-    assert isinstance(found, sg.Scan)
     pd.testing.assert_frame_equal(sg.read_verdicts("found"), found.table, check_dtype=False)
     pytest.importorskip("pyarrow")
     found.to_parquet("found.parquet")

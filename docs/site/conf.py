@@ -7,6 +7,8 @@ import shutil
 from importlib.metadata import version as _version
 from pathlib import Path
 
+from sphinx.pycode import ModuleAnalyzer
+
 from compendium import paths
 from compendium.pages import notebook_pages
 from compendium.runs import committed
@@ -76,6 +78,14 @@ def _plain(app, what, name, obj, options, lines):
         lines[place] = "".join(re.sub(r"^`(?!`)(.*)`$", r"``\1``", part) for part in pieces)
 
 
+def _signatures(app):
+    """Of a function with overloads show the signature that names every option."""
+    for name in ("scanning", "answering"):
+        analyzer = ModuleAnalyzer.for_module(f"softgeom.{name}")
+        analyzer.analyze()
+        analyzer.overloads.clear()
+
+
 def _menu(app, page, template, context, doctree):
     """Pages that stand alone are in no table of contents: the menu and the front page's "Next" get
     the lessons here.
@@ -94,6 +104,7 @@ def _index(app, error):
 
 
 def setup(app):
+    app.connect("builder-inited", _signatures)
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _plain, priority=100)  # before napoleon adds markup
     app.connect("html-page-context", _menu, priority=100)  # before the theme reads it

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 
@@ -23,6 +23,41 @@ from softgeom.results import folder_of_answers, write_answers
 from softgeom.writing import alone
 
 
+class _Asked(Options, total=False):
+    """What every question can be asked with."""
+
+    out: str | Path | None
+    with_layer: bool
+    progress: bool
+
+
+@overload
+def ask(
+    model: Any,
+    *,
+    among: Iterable[int | str] | None = None,
+    blocked_by: int | str | None = None,
+    order: Iterable[Any] | None = None,
+    together: Iterable[Any] | None = None,
+    on: Iterable[Any] | None = None,
+    sample: int | None = None,
+    size: int | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    **options: Unpack[_Asked],
+) -> Answers: ...
+@overload
+def ask(model: Any, *, experts: int, **options: Unpack[_Asked]) -> Router: ...
+@overload
+def ask(
+    model: Any,
+    *,
+    in_text: Iterable[int | str],
+    ctc_blank: int | str | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    **options: Unpack[_Asked],
+) -> Router: ...
 @spelled_out(Options)
 def ask(
     model: Any,

@@ -27,7 +27,7 @@ KINDS = ("box", "auto", "norm", "ball", "unbounded")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class LayerOptions(TypedDict, total=False):
+class LoadOptions(TypedDict, total=False):
     """How the layer is found; see `softgeom.load`."""
 
     weight: str | None
@@ -36,6 +36,11 @@ class LayerOptions(TypedDict, total=False):
     revision: str | None
     without_bias: bool
     blank: str | None
+
+
+class LayerOptions(LoadOptions, total=False):
+    """How the layer is found, and how it decides; see `softgeom.scan`."""
+
     rule: Rule | None
 
 

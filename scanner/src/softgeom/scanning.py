@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack, overload
+
+import numpy as np
+import pandas as pd
 
 from softgeom import scanner
 from softgeom.asking import Answers, ask_labels
@@ -16,9 +19,11 @@ from softgeom.card import label_card, sentences
 from softgeom.certifying.folder import CARD
 from softgeom.certifying.verdict import BlockingClasses
 from softgeom.checkpoints import Head
-from softgeom.layer import FeatureSet
+from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.options import (
+    LoadOptions,
     ScanOptions,
+    SetOptions,
     WorkOptions,
     class_numbers,
     facts,
@@ -28,6 +33,7 @@ from softgeom.options import (
     split,
     wider_sets,
 )
+from softgeom.readout import Rule
 from softgeom.results import folder_of_answers, scan_into, write_answers
 from softgeom.scan_result import Scan
 from softgeom.widening import up_to, widen
@@ -38,7 +44,41 @@ logger = logging.getLogger("softgeom")
 # of a label by itself these say nothing
 _MEANINGLESS = ("wider", "verdicts_only", "without", "checkpoint", "fail_on")
 
+# numbers alone: their largest score is the answer, unless a rule says otherwise
+Matrix = np.ndarray | pd.DataFrame | SoftmaxLayer | Sequence[Sequence[float]] | tuple[Any, Any]
 
+
+class _Asked(LoadOptions, SetOptions, WorkOptions, total=False):
+    """All options of `scan` but the rule, which decides what comes out."""
+
+    wider: bool
+    out: str | Path | None
+    checkpoint: str | Path | None
+    verdicts_only: bool
+    without: Collection[str]
+    progress: bool
+
+
+@overload
+def scan(
+    model: Matrix,
+    classes: Any = None,
+    *,
+    rule: Literal["argmax"] | None = None,
+    **options: Unpack[_Asked],
+) -> Scan: ...
+@overload
+def scan(
+    model: Any, classes: Any = None, *, rule: Literal["argmax"], **options: Unpack[_Asked]
+) -> Scan: ...
+@overload
+def scan(
+    model: Any, classes: Any = None, *, rule: Literal["threshold"], **options: Unpack[_Asked]
+) -> Answers: ...
+@overload
+def scan(
+    model: Any, classes: Any = None, *, rule: Rule | None = None, **options: Unpack[_Asked]
+) -> Scan | Answers: ...
 @spelled_out(ScanOptions)
 def scan(
     model: Any,
