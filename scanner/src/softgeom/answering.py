@@ -16,6 +16,7 @@ from softgeom.asking import Answers, Router, ask_experts, ask_label_sets, find_b
 from softgeom.asking.ask import ask as ask_orders
 from softgeom.asking.candidates import above
 from softgeom.asking.texts import ask_texts, blank_of
+from softgeom.certifying.folder import BLOCKS
 from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
 from softgeom.names import Names
 from softgeom.options import Options, SetOptions, facts, feature_set, loaded, spelled_out, split
@@ -105,7 +106,8 @@ def ask(
     seed, n_jobs : int
         Of the random sets, and of the parts for ``in_text``; workers.
     out : path, optional
-        Folder for the answers and their evidence.
+        Folder for the answers and their evidence; a search for ``in_text`` that was stopped goes
+        on there.
     with_layer : bool
         Write the layer, too, as the independent checker reads it.
     progress : bool
@@ -151,6 +153,7 @@ def ask(
         elif kind == "in_text":
             blank = blank_of(names) if ctc_blank is None else ctc_blank
             how = {"seed": seed, "n_jobs": n_jobs, "progress": progress}
+            how["checkpoint"] = place and place / BLOCKS
             listed = list(in_text or ()) or None
             found = ask_texts(layer, listed, blank=blank, features=features, **how)
         elif blocked_by is not None:

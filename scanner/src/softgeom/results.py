@@ -24,7 +24,7 @@ from softgeom.card import card, sentences
 from softgeom.ceiling import Ceilings
 from softgeom.certifying import container
 from softgeom.certifying.evidence_file import read_header
-from softgeom.certifying.folder import CARD, EVIDENCE, write_folder
+from softgeom.certifying.folder import BLOCKS, CARD, EVIDENCE, write_folder
 from softgeom.checkpoints import Head
 from softgeom.errors import quoted
 from softgeom.layer import SoftmaxLayer, fingerprint
@@ -131,7 +131,7 @@ def _about(found: Scan, head: Head, model: str, why: str | None, seed: int) -> d
 def folder_of_answers(out: str | Path) -> Path:
     """A new or empty folder, or one of answers, which are replaced; ValueError for another."""
     folder = named_folder(out, "answers")
-    ours = {ANSWERS, ANSWER_TABLE, LAYER, CARD, LOCK}
+    ours = {ANSWERS, ANSWER_TABLE, LAYER, CARD, LOCK, BLOCKS}
     if other := sorted({p.name for p in folder.iterdir()} - ours if folder.exists() else ()):
         raise ValueError(
             f"--out {out} holds {other[0]!r:.80}, which is not an answer: name another folder."

@@ -1,16 +1,21 @@
 """Classes that are never in the most probable text of CTC: against enumeration of texts and LPs."""
 
 import itertools
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import scipy.optimize
 
+import softgeom as sg
 from softgeom.asking import Router, ask_texts
 from softgeom.asking import texts as deciding
 from softgeom.certifying.kernel import verify_expert
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import Answer, EvidenceError, Witness
+from softgeom.examples import uniform_layer
 from softgeom.layer import Box, SoftmaxLayer
 
 BOX = Box(2.0)
@@ -115,6 +120,54 @@ def test_questions_about_one_class_decide_what_the_parts_leave(monkeypatch):
     few = ask_texts(lines(0), range(1, 8), features=BOX, most=1)
     assert few.counts["undecided"] > 0
     assert few.verify()
+
+
+KILLED = """
+import os, signal, sys
+import softgeom as sg
+from softgeom.asking import texts
+from softgeom.examples import uniform_layer
+meet, done = texts.meet, []
+
+def killed(search):
+    if len(done) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    done.append(search)
+    return meet(search)
+
+texts.meet = killed
+sg.ask(uniform_layer(40, 2), in_text=[], ctc_blank=0, out=sys.argv[1])
+"""
+
+
+def test_a_search_that_was_killed_goes_on(tmp_path, monkeypatch, caplog):
+    """After SIGKILL nothing finished is sought again, unless its file is damaged or another's, and
+    the table is the same.
+    """
+    killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path])
+    assert killed.returncode == -signal.SIGKILL
+    finished = {path: path.stat().st_mtime_ns for path in (tmp_path / "blocks").iterdir()}
+    assert len(finished) > 3  # the scans before, and three classes
+    layer, meet, sought = uniform_layer(40, 2), deciding.meet, []
+    whole = ask_texts(layer).table
+    monkeypatch.setattr(deciding, "meet", lambda search: sought.append(search) or meet(search))
+
+    def again():
+        sought.clear()
+        found = sg.ask(layer, in_text=[], ctc_blank=0, out=tmp_path)
+        assert found.table.equals(whole)
+        return len(sought)
+
+    assert again() == 14 - 3
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    assert again() == 0
+    files = [path for path in (tmp_path / "blocks").iterdir() if path not in finished]
+    other, latest = sorted(files, key=lambda path: path.stat().st_mtime_ns)[-2:]
+    for content in (latest.read_bytes()[:-9], other.read_bytes()):
+        latest.write_bytes(content)
+        assert again() == 1
+    assert caplog.text.count("cannot be used: set aside") == 2
+    assert "is about another question" in caplog.text
 
 
 def test_the_blank_itself_or_a_layer_without_one_is_refused():

@@ -18,30 +18,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from softgeom.arrays import Array, Floats, Ints
+from softgeom.arrays import Floats, Ints
 from softgeom.asking.ask import BOX
-from softgeom.asking.candidates import about, above
+from softgeom.asking.candidates import above
 from softgeom.asking.experts import MOST_QUESTIONS, Chosen, OpenError, Router, Search
+from softgeom.asking.pairs import blocked, exclude, meet
+from softgeom.blocks import block_path, finished
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.order import Order
-from softgeom.certifying.verdict import (
-    Answer,
-    BlockingClasses,
-    Comparisons,
-    EvidenceError,
-    Twin,
-    Unknown,
-    Witness,
-)
-from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.certifying.verdict import Answer, BlockingClasses, Twin, Unknown, Witness
+from softgeom.layer import FeatureSet, SoftmaxLayer, fingerprint
 from softgeom.names import Names
 from softgeom.parallel import run_blocks
-from softgeom.proving.cheapest import CheapestWeights
-from softgeom.proving.lp import SolverError
 from softgeom.scanner import scan
 
 RIVALS = 3  # other than the blank: both neighbours of t in a text, and one to take its place
@@ -57,6 +50,7 @@ def ask_texts(
     seed: int = 0,
     n_jobs: int = 1,
     most: int = MOST_QUESTIONS,
+    checkpoint: str | Path | None = None,
     progress: bool = False,
 ) -> Router:
     """Decide for each class whether `RIVALS` others always score at least as high: *impossible* is
@@ -77,6 +71,8 @@ def ask_texts(
         Of the parts; workers.
     most
         Questions about one class before it is left undecided.
+    checkpoint
+        Folder for what is finished; a second call with the same layer and options resumes there.
     progress
         Print how far it is.
 
@@ -87,7 +83,9 @@ def ask_texts(
     """
     names = Names(layer)
     blank = names.find(blank, "the blank")
-    how: Any = {"seed": seed, "n_jobs": n_jobs, "progress": progress}
+    # a worker may stand in another folder
+    folder = None if checkpoint is None else Path(checkpoint).absolute()
+    how: Any = {"seed": seed, "n_jobs": n_jobs, "checkpoint": folder, "progress": progress}
     if classes is None:
         found = scan(layer, features=features, **how)
         asked = [f.index for f in found.findings if not isinstance(f.evidence, Witness)]
@@ -100,7 +98,14 @@ def ask_texts(
     rng = np.random.default_rng(seed)
     if layer.classes > 2 + RIVALS:
         deal.play(np.array_split(rng.permutation(deal.rivals), PARTS), **how)
-    jobs = [([t], deal.blocking[t], deal.freed.get(t), most) for t in asked]
+    options, key = f"in text {blank} {seed} {most}", fingerprint(layer)
+
+    def file(t: int) -> Path | None:
+        """Where the search for one class is kept; the others are what its parts depend on."""
+        every = np.array([t, *asked])
+        return folder and block_path(folder, key, options, features, every)
+
+    jobs = [([t], deal.blocking[t], deal.freed.get(t), most, file(t)) for t in asked]
     nothing = _Deal(layer, blank, features, {})
     title = "meeting all proofs" if progress else None
     shared: Any = {"description": title, "shared": nothing, "unit": "classes"}
@@ -142,7 +147,7 @@ class _Deal:
     def play(self, parts: list[Ints], **how: Any) -> None:
         """Scan the open classes against all rivals but each two of the parts."""
         for removed in combinations(range(len(parts)), RIVALS - 1):
-            open_ = np.array([t for t in self.blocking if not self._closed(t)], dtype=np.intp)
+            open_ = np.array([t for t in self.blocking if not self.closed(t)], dtype=np.intp)
             if not len(open_):
                 return
             kept = np.concatenate([part for n, part in enumerate(parts) if n not in removed])
@@ -161,12 +166,12 @@ class _Deal:
         if t in self.freed:
             return Chosen(t, RIVALS, [self.freed[t]])
         known, how = self.blocking[t], "disjoint blocking sets"
-        if not self._closed(t):
+        if not self.closed(t):
             how = "meeting all blocking sets"
             search = Search(self.layer, t, RIVALS, self.features, most, self.blank)
             search.blocking += known
             try:
-                free = _meet(self, search)
+                free = meet(search)
             except OpenError:
                 open_ = Answer(Order([[t]]), Unknown(np.inf, "too many questions"), how, 0, np.inf)
                 return Chosen(t, RIVALS, [open_])
@@ -175,23 +180,17 @@ class _Deal:
             known = search.blocking
         for answer in list(known):
             fewer = [other for other in known if other is not answer]
-            known = fewer if _exclude(fewer) else known
+            known = fewer if exclude(fewer) else known
         return Chosen(t, RIVALS, [replace(answer, method=how) for answer in known])
 
-    def _closed(self, t: int) -> bool:
-        return t in self.freed or _exclude(self.blocking[t])
+    def closed(self, t: int) -> bool:
+        """Whether nothing is left to be sought for a class."""
+        return t in self.freed or exclude(self.blocking[t])
 
     def _block(self, t: int, ids: Ints, evidence: BlockingClasses | Twin) -> None:
         if isinstance(evidence, Twin):
             evidence = BlockingClasses(np.array([evidence.twin]), np.ones(1))
-        self.blocking[t].append(self.blocked(t, ids[evidence.rivals], evidence.weights))
-
-    def blocked(self, t: int, rivals: Ints, weights: Array) -> Answer:
-        """The blocking set of some weights; EvidenceError if they do not prove it."""
-        rivals, weights = rivals[weights > 0], weights[weights > 0]
-        pairs = Comparisons(np.full(len(rivals), t), rivals, weights)
-        order = Order([[t], sorted(rivals.tolist())])
-        return about(self.checker, Answer(order, pairs, "", 0, 0.0), order)
+        self.blocking[t].append(blocked(self.checker, t, ids[evidence.rivals], evidence.weights))
 
     def _free(self, t: int, evidence: Witness) -> None:
         """A point at which fewer than `RIVALS` are level or ahead frees the class."""
@@ -207,80 +206,33 @@ class _Deal:
 
 
 def _decide(
-    deal: _Deal, classes: list[int], blocking: list[Answer], freed: Answer | None, most: int
+    deal: _Deal,
+    classes: list[int],
+    blocking: list[Answer],
+    freed: Answer | None,
+    most: int,
+    file: Path | None,
 ) -> Chosen:
-    """The verdict on the one class of a worker's job, from what the parts gave."""
+    """The verdict on the one class of a worker's job, from what the parts gave, or what a finished
+    search left in its file.
+    """
     (t,) = classes
     deal.blocking = {t: blocking}
     deal.freed = {} if freed is None else {t: freed}
-    return deal.decided(t, most)
+    if file is None or deal.closed(t):
+        return deal.decided(t, most)
+    layer = SoftmaxLayer(deal.layer.W, deal.layer.b)  # names need not be in every file
 
+    def read(path: Path) -> Chosen:
+        found = Router.load(path, layer)
+        (one,) = found.experts
+        held = (found.features, found.blank, one.expert, one.k)
+        if held != (deal.features, deal.blank, t, RIVALS):
+            raise ValueError(f"{path} is about another question.")
+        found.verify()
+        return one
 
-def _meet(deal: _Deal, search: Search) -> Answer | None:
-    """A point at which only the members of a pair are ahead; None when no pair meets all sets.
+    def write(path: Path, found: Chosen) -> None:
+        Router(layer, deal.features, [found], deal.blank).save(path)
 
-    The pair that weighs most is left out of the next set. Other classes cost as much there as the
-    number of pairs that they are in, so that few pairs meet the cheapest set.
-    """
-    if not search.blocking and (answer := search.ask(set())) is not None:
-        return answer
-    others = np.array(search.rivals)
-    room = -0.5 * max(answer.margin for answer in search.blocking)
-    programme = CheapestWeights(deal.layer, search.e, others, room)
-    while search.left > 0:
-        pairs = _Pairs(search.blocking)
-        if not pairs.left:
-            return None
-        pair, costs = pairs.heaviest()
-        cost = np.zeros(len(others))
-        cost[np.searchsorted(others, pairs.members)] = costs
-        try:
-            weights = programme.solve(cost, np.searchsorted(others, sorted(pair)))
-            search.blocking.append(deal.blocked(search.e, others, weights))
-            search.left -= 1
-        except (SolverError, EvidenceError):
-            if (answer := search.ask(pair)) is not None:
-                return answer
-            if (less := -0.5 * search.blocking[-1].margin) < room:
-                room = less
-                programme = CheapestWeights(deal.layer, search.e, others, room)
-    raise OpenError
-
-
-class _Pairs:
-    """The pairs of classes that meet all blocking sets."""
-
-    def __init__(self, blocking: Sequence[Answer]) -> None:
-        evidence = [answer.evidence for answer in blocking]
-        each = [(e.below, e.weights.astype(float)) for e in evidence if isinstance(e, Comparisons)]
-        self.members: Ints = np.unique(np.concatenate([below for below, _ in each]))
-        shares = np.zeros((len(each), len(self.members)))
-        for share, (below, weights) in zip(shares, each, strict=True):
-            share[np.searchsorted(self.members, below)] = weights / weights.sum()
-        self._total = shares.sum(axis=0)
-        # each pair has a member in the smallest set
-        self._first = np.flatnonzero(shares[(shares > 0).sum(axis=1).argmin()])
-        misses = (shares == 0).astype(np.float32)
-        self._meet = misses[:, self._first].T @ misses == 0
-
-    @property
-    def left(self) -> bool:
-        """Whether there are any."""
-        return bool(self._meet.any())
-
-    def heaviest(self) -> tuple[set[int], Floats]:
-        """The pair with most weight in all sets together; what each of ``members`` costs in a set
-        without that pair: 1 where it is in a pair with one of the two, and its share of all pairs.
-        """
-        weight = np.where(self._meet, self._total[self._first, None] + self._total, -1.0)
-        one, other = np.unravel_index(weight.argmax(), weight.shape)
-        costs = self._meet.sum(axis=0, dtype=float)
-        costs[self._first] += self._meet.sum(axis=1)
-        costs = self._meet[one] + costs / costs.sum()
-        costs[self._first] += self._meet[:, other]
-        return {int(self.members[self._first[one]]), int(self.members[other])}, costs
-
-
-def _exclude(blocking: Sequence[Answer]) -> bool:
-    """Whether no pair of classes meets all blocking sets."""
-    return bool(blocking) and not _Pairs(blocking).left
+    return finished(file, read, lambda: deal.decided(t, most), write)
