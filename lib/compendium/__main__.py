@@ -79,20 +79,6 @@ def codecheck(options: argparse.Namespace) -> None:
     print(readme.manifest(), end="")
 
 
-@_command({"chosen": {"nargs": "*", "help": "notebooks; all by default"}})
-def run_alone(options: argparse.Namespace) -> int:
-    """run each notebook alone in a fresh clone, as if it were opened first"""
-    from compendium.alone import run_alone
-
-    failed = 0
-    for outcome in run_alone(
-        options.chosen or [p.stem for p in paths.notebooks()], options.profile
-    ):
-        print(outcome, flush=True)
-        failed += bool(outcome.failure)
-    return int(failed > 0)
-
-
 @_command()
 def site(options: argparse.Namespace) -> None:
     """build the site from the committed results; nothing is executed"""
