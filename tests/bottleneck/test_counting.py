@@ -1,6 +1,5 @@
 """Counts of rankings: exact routes, logarithms, Stirling numbers, arrangements by hand."""
 
-import itertools
 import math
 import time
 from fractions import Fraction
@@ -9,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import sympy
 from definition import integer_layer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +19,6 @@ from papers.bottleneck.counting.arrangement import (
     visit_regions,
 )
 from papers.bottleneck.counting.regions import (
-    associated_stirling,
     count_regions,
     count_regions_by_recurrence,
     log10_factorial,
@@ -67,18 +64,6 @@ def test_random_arrangements_have_as_many_regions(C, d, bias):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_count_is_zaslavskys_sum_over_the_characteristic_polynomial(bias):
-    """t (t - 1) ... (t - C + 1), which general position truncates (with a bias)."""
-    t = sympy.symbols("t")
-    C, d = 8, 4
-    # of t^C, t^(C-1), ...
-    coefficients = [abs(int(a)) for a in sympy.Poly(sympy.ff(t, C), t).all_coeffs()]
-    regions = sum(coefficients[: d + 1])
-    bounded = sum((-1) ** (d - k) * a for k, a in enumerate(coefficients[: d + 1]))
-    assert count_regions(C, d, bias) == (regions if bias else regions - bounded)
-
-
-@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(
     ("C", "d"), [(5, 2), (300, 256), (300, 257), (900, 400), (900, 898), (900, 899), (50257, 768)]
 )
@@ -111,34 +96,6 @@ def test_gpt2_digits_and_speed_for_the_sizes_of_real_models():
 def test_bad_sizes_get_one_sentence(count, sizes, error, message):
     with pytest.raises(error, match=message):
         count(*sizes)
-
-
-def unsigned_stirling(n: int, m: int) -> int:
-    return stirling_polynomial_sum(n, [n - m]) if 1 <= m <= n else 0
-
-
-def cycles(permutation: tuple[int, ...]) -> list[int]:
-    """Lengths of the cycles of a permutation of 0 ... n - 1."""
-    lengths, seen = [], set()
-    for start in range(len(permutation)):
-        length, element = 0, start
-        while element not in seen:
-            seen.add(element)
-            element = permutation[element]
-            length += 1
-        if length:
-            lengths.append(length)
-    return lengths
-
-
-@pytest.mark.parametrize("n", range(1, 8))
-def test_both_kinds_of_numbers_count_permutations_by_their_cycles(n):
-    found = [cycles(p) for p in itertools.permutations(range(n))]
-    rows = list(associated_stirling(n))
-    for m in range(n + 2):
-        assert unsigned_stirling(n, m) == sum(len(c) == m for c in found)
-        if 1 <= m <= n // 2:
-            assert rows[n - m][m] == sum(len(c) == m and min(c) > 1 for c in found)
 
 
 @pytest.mark.parametrize("step", [1, 2])

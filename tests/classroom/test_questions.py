@@ -59,11 +59,9 @@ def nested(depth):
 MASKED = np.ma.masked_equal(np.arange(4.0), 2)
 ODD = [
     "banana", -1, 0, 2.5, 10**400, 10**5000, {10**5000}, 1j, True, np.nan, [], {}, {1: 2}, set(),
-    [[1, 2], [3]], [["x"]], np.zeros(2), np.zeros((4, 2)), np.zeros(7), np.full((4, 2), np.inf),
-    [1e6] * 4, [[1e6, -1e6]] * 4, object(), len, b"A", range(3), np.array(3), np.array("A"),
-    np.array(None), np.ma.masked, MASKED, MASKED[2:3], [np.ma.masked], nested(2_000),
-    (nested(2_000),), range(10**9), [range(10**9)], np.ones((2, 2), dtype=object), [np.array(1.0)],
-    np.array([[None]]), np.zeros((1,) * 32),
+    [[1, 2], [3]], np.zeros(2), np.zeros((4, 2)), np.full((4, 2), np.inf), [[1e6, -1e6]] * 4,
+    len, b"A", np.array("A"), np.array(None), np.ma.masked, MASKED, nested(2_000), range(10**9),
+    np.zeros((1,) * 32),
 ]  # fmt: skip
 
 

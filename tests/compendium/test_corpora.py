@@ -3,10 +3,6 @@
 import hashlib
 import importlib.util
 import logging
-import os
-import re
-import socket
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +10,6 @@ import pandas as pd
 import pytest
 
 from compendium import corpora
-from compendium.corpora import checksums
 from compendium.corpora import reviews as reviews_module
 from softgeom import source as source_module
 
@@ -39,13 +34,6 @@ def test_another_file_than_the_committed_one_is_used_and_said_once(imdb_folder, 
     assert caplog.text.count("is another file than the one behind the committed results") == 1
     assert "imdb/test.parquet" in caplog.text
     assert "imdb/train.parquet" not in caplog.text
-
-
-def test_committed_checksums_are_those_of_the_files_that_the_data_page_names(repository):
-    known = checksums.committed(repository / checksums.FILE)
-    assert {"imdb", "wikitext", "models"} == {name.partition("/")[0] for name in known}
-    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
-    assert "checksums.txt" in (repository / "data" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -145,33 +133,6 @@ def test_a_hub_that_breaks_off_leaves_the_stand_in(hub, caplog):
     assert corpora.load_reviews().source.stand_in
     assert corpora.load_text("wikitext-103").source.stand_in
     assert "IMDb could not be fetched (ConnectionError: reset)" in caplog.text
-
-
-def test_the_hub_is_asked_briefly_and_not_at_all_when_the_caller_said_so(monkeypatch, asked_anew):
-    for proxy in ("HTTPS_PROXY", "https_proxy"):
-        monkeypatch.delenv(proxy, raising=False)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{port}")
-        assert corpora.hub_reachable() is True
-    source_module.hub_reachable.cache_clear()
-    started = time.monotonic()
-    assert corpora.hub_reachable() is False
-    assert time.monotonic() - started < 2
-    assert os.environ["HF_HUB_OFFLINE"] == "1"
-    source_module.hub_reachable.cache_clear()
-    monkeypatch.setattr(source_module, "_connects", lambda _: pytest.fail("the hub was asked"))
-    assert corpora.hub_reachable() is False
-
-
-def test_real_imdb_has_the_published_shape(real_data):
-    if not (real_data / "imdb").is_dir():
-        pytest.skip("no IMDb in the data folder")
-    found = corpora.load_reviews()
-    assert abs(len(found.train) - 25_000) <= 20
-    assert abs(len(found.test) - 25_000) <= 20
-    assert len(found.unsupervised) == 50_000
 
 
 def test_valences_of_a_vocabulary_and_a_lexicon_absent_or_damaged(monkeypatch, tmp_path):

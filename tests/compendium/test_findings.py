@@ -30,19 +30,6 @@ def test_verdicts_follow_the_rules_of_today(register, claim, record):
     assert _verdicts(found) == {"a": "not confirmed", "b": "confirmed", "e": "confirmed"}
 
 
-def test_rows_are_counted_by_kind_and_verdict_and_grouped_by_root(record):
-    record(a=-1, b=1, c=1, d=-1, e=1)
-    found, _ = findings.of_run("default")
-    counts = findings.count(found).set_index(["kind", "verdict"])["claims"]
-    assert counts["theorem", "not confirmed"] == 2
-    assert counts["theorem", "confirmed"] == 1
-    assert counts["experiment", "confirmed"] == 1
-    assert counts["ours", "not confirmed"] == 1
-    assert counts.sum() == 5
-    ((root, rows),) = findings.by_root(found, claims.load()).items()
-    assert (root, [f.claim.id for f in rows]) == ("fold", ["001-b", "001-c", "001-d"])
-
-
 def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, claim, record, compendium):
     record(a=-1, z=3)
     found, faults = findings.of_run("default")

@@ -114,12 +114,6 @@ def test_lineage():
         profiles.overridden("own/mine")
 
 
-def test_root_is_found_from_a_subfolder(repository, monkeypatch):
-    monkeypatch.delenv("SOFTGEOM_ROOT", raising=False)
-    monkeypatch.chdir(repository / "notebooks")
-    assert paths.root() == repository
-
-
 def test_find_data_prefers_the_chosen_folder_and_falls_back_to_what_was_fetched(
     compendium, monkeypatch
 ):

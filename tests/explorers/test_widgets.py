@@ -66,25 +66,17 @@ def test_the_state_sent_to_the_browser_is_plain_json_and_read_only():
     [
         (SoftmaxExplorer, "W", [[0, 1], [float("nan"), 1]], "W has a NaN or infinite entry"),
         (SoftmaxExplorer, "W", [[0, 1, 2], [3, 4, 5]], "two columns"),
-        (SoftmaxExplorer, "W", [[0, 1], [2]], "rows of equal length"),
         (SoftmaxExplorer, "W", "weights", "array of numbers"),
         (SoftmaxExplorer, "W", [[0, 1]] * 17, "at most 16"),
         (SoftmaxExplorer, "b", [1, 2], "one entry per class"),
-        (SoftmaxExplorer, "b", [1, 2, 3, float("nan")], "b has a NaN"),
         (SoftmaxExplorer, "names", ["a"], "4 classes"),
-        (SoftmaxExplorer, "among", [1, 0], "each of the 4 classes"),
         (SoftmaxExplorer, "among", [0, 0, 0, 0], "at least one 1"),
-        (SoftmaxExplorer, "among", [1, 1, 1, 2], "0 or 1"),
         (SoftmaxExplorer, "first", 3, "first must be 1"),
         (AttentionExplorer, "X", [[1, 2]], "shows 2 to 12"),
         (AttentionExplorer, "X", [1, 2], r"\(n, 2\) matrix"),
-        (AttentionExplorer, "coupling", float("nan"), "coupling must lie between"),
         (FoldExplorer, "past", [], "1 to 8 numbers"),
-        (FoldExplorer, "past", [[1, 2]], "1 to 8 numbers"),
         (FoldExplorer, "coupling", float("inf"), "coupling must lie between"),
         (HardmaxExplorer, "Z", [[1, 2]] * 17, "shows 1 to 16"),
-        (HardmaxExplorer, "alpha", -1.0, "alpha must lie between"),
-        (HardmaxExplorer, "ratio", 0.5, "ratio must lie between"),
         (HardmaxExplorer, "layer", 13, "layer must lie between"),
         (AttentionExplorer, "coupling", "large", "coupling"),
     ],
@@ -150,11 +142,7 @@ def test_a_page_is_one_file_that_asks_for_nothing(name):
 
 @pytest.mark.parametrize(
     ("needs", "more"),
-    [
-        ({"scripts": False}, set()),
-        ({}, {"script-src"}),
-        ({"workers": True}, {"script-src", "worker-src"}),
-    ],
+    [({"scripts": False}, set()), ({"workers": True}, {"script-src", "worker-src"})],
 )
 def test_a_page_is_allowed_what_it_needs_and_nothing_else(needs, more):
     text = document("A < B", "p { margin: 0; }", "<p>text</p>", **needs)

@@ -8,7 +8,7 @@ from papers.hardmax import faithfulness, leading_words, trajectory
 from papers.hardmax.faithfulness import Anatomy, dissect
 from papers.hardmax.leaders import leader_history
 from papers.hardmax.reviews import Bags
-from papers.hardmax.sentiment import Classifier, Recipe, accuracy, in_softmax, logits
+from papers.hardmax.sentiment import Classifier, Recipe, accuracy, logits
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +86,6 @@ def test_measure_reads_one_table_row(planted, trained):
     assert row["alpha"] == pytest.approx(1.0)
     assert 0 < row["distance_to_limit"] < 0.05
     assert 1 <= row["clusters"] <= row["leaders"] + 1
-
-
-def test_a_model_trained_through_softmax_is_dissected_under_the_hard_dynamics(
-    planted, trained, anatomy
-):
-    soft = faithfulness.dissect(in_softmax(trained.model(), 1.0), planted["test_bags"][:200])
-    np.testing.assert_array_equal(soft.end, anatomy.end)
 
 
 NAN = np.nan

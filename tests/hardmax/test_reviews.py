@@ -78,14 +78,6 @@ def test_texts_of_the_test_part_are_dropped():
     assert prepare.drop_texts_of(frame, frame.iloc[1:2])["text"].tolist() == ["a", "c"]
 
 
-def test_imdb_duplicates_are_as_counted(real_data):
-    files = [real_data / "imdb" / f"{part}.parquet" for part in ("train", "test")]
-    if not files[0].is_file():
-        pytest.skip("the data folder has no imdb/train.parquet")
-    train, test = map(pd.read_parquet, files)
-    assert len(train) - len(prepare.drop_texts_of(train, test)) == 123
-
-
 def test_the_bag_of_words_learns_planted_words_and_reads_a_mean(planted):
     model = fit_bag_of_words(planted["bags"], planted["labels"], len(planted["vocabulary"]))
     assert ((model.logits(planted["test_bags"]) > 0) == (planted["test_labels"] == 1)).mean() > 0.85

@@ -66,11 +66,3 @@ def test_a_register_is_held_against_the_sources(entry, write, papers):
     assert len(claims.faults_of_pointers(register)) == 1
     register, _ = claims.read(write(entry | {"sentence": wrong | {"paper": "008"}}))
     assert claims.faults_of_pointers(register) == []  # that paper is not here
-
-
-def test_another_folder_of_papers_is_another_text(papers, tmp_path_factory, monkeypatch):
-    first, _ = claims.find("007", "It holds for all")
-    other = tmp_path_factory.mktemp("other")
-    (other / "007_abc.txt").write_text("Before. It holds for all.", encoding="utf-8")
-    monkeypatch.setenv("SOFTGEOM_PAPERS", str(other))
-    assert claims.find("007", "It holds for all")[0].start == len("before") != first.start

@@ -3,6 +3,7 @@ import json
 import pytest
 import yaml
 
+from compendium import __main__ as command_line
 from compendium import claims
 from compendium.claims.register import SCHEMA
 from compendium.claims.rule import VERDICTS
@@ -23,33 +24,17 @@ def test_a_sound_claim_is_read_whole(entry, write):
     ("change", "message"),
     [
         ("verdict: holds", "003.yaml, 003-figure-1: claim must not contain {'verdict'}"),
-        ("statement: ''", "003.yaml, 003-figure-1: claim.statement must be longer"),
-        (
-            "title: one two three four five six seven eight nine ten eleven",
-            "claim.title must match",
-        ),
         ("kind: rumour", "claim.kind must be one of ['theorem', 'numbers', 'experiment', 'ours']"),
         ("kind: theorem", "claim.rule.adequate must not be there"),
         ("kind: ours", "claim.sentence must not be there"),
         ("id: 001-figure-1", "its id must begin with 003-"),
-        ("id: 003-figure 1", "claim.id must match pattern"),
         ("root: flod", "unknown root 'flod'; the files name fold"),
-        ("root: [fold]", "claim.root must be string"),
         ("notebook: 24_robust", "notebooks/24_robust.ipynb does not exist"),
-        ("sentence: ", "claim.sentence cannot be validated"),
         ("sentence: {paper: '003', start: '4', length: 8, digest: '0'}", "claim.sentence cannot"),
-        ("rule: ", "claim.rule must be object"),
-        ("rule: {verdicts: [confirmed]}", "claim.rule.verdicts must be object"),
-        ("rule: {verdicts: {holds: otherwise}}", "claim.rule.verdicts must not contain {'holds'}"),
         ("rule: {why: ''}", "claim.rule.why must be longer"),
-        ("rule: {reason: x}", "claim.rule must not contain {'reason'}"),
-        ("rule: {evidence: {not a name: x}}", "rule.evidence must not contain {'not a name'}"),
         ("rule: {evidence: {3: x}}", "rule.evidence must not contain {'3'}"),
         ("examples: {confirmed: {gain: 0}}", "no example leads to its verdict 'not confirmed'"),
         ("examples: {confirmed: {gain: 0}}", "'confirmed': the evidence low, high, scale is"),
-        ("examples: [1]", "claim.examples must be object"),
-        ("examples: {confirmed: 3}", "claim.examples.confirmed cannot be validated"),
-        ("examples: {holds: {gain: 0}}", "claim.examples must not contain {'holds'}"),
         ("examples: {confirmed: {gain: 0, low: -1, high: 1, scale: 3}}", "of 'confirmed' leads"),
     ],
 )
@@ -75,10 +60,7 @@ def test_a_claim_has_all_of_its_fields(entry, write, gone):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"paper": 3}, "003.yaml: file.paper must be string"),
         ({"paper": "004"}, "003.yaml: its paper must be \"003\" as the file is named, not '004'"),
-        ({"author": "x"}, "003.yaml: file must not contain {'author'} properties"),
-        ({"claims": {}}, "003.yaml: file.claims must be array"),
         ({"claims": ["text"]}, "003.yaml, an entry: claim must be object"),
         ({"roots": {"fold": "A fold.", "scale": "Scale."}}, "the root scale is named by no claim"),
     ],
@@ -126,7 +108,6 @@ def check(entry, write, tmp_path):
     ("cell", "message"),
     [
         (GOOD.replace("gain", "gian"), "003-figure-1 has no evidence gian; its rule takes gain"),
-        (GOOD.replace("gain", "gian"), "003-figure-1 also needs the evidence gain"),
         (GOOD.replace(", scale=3", ""), "cell 2: 003-figure-1 also needs the evidence scale"),
         ('book.claim("003-figure-2", gain=1)', "cell 2: the register has no claim '003-figure-2'"),
         ("pass", "003-figure-1: 24_robustness never passes its evidence"),
@@ -139,15 +120,9 @@ def test_a_call_that_does_not_fit_is_one_sentence(check, cell, message):
     assert "the register says that 24_robustness passes" in fault
 
 
-@pytest.mark.parametrize(
-    ("cell", "said"),
-    [
-        ('book.claim("003-figure-1", **evidence)', "003-figure-1 is known only at run time"),
-        ("book.claim(name, **evidence)", "a claim whose id is known only at run time"),
-    ],
-)
-def test_what_is_known_only_at_run_time_is_reported(check, cell, said):
-    assert check(cell) == ([], [f"24_robustness, cell 2: {said}"])
+def test_what_is_known_only_at_run_time_is_reported(check):
+    said = "24_robustness, cell 2: a claim whose id is known only at run time"
+    assert check("book.claim(name, **evidence)") == ([], [said])
 
 
 # ---- the register of this clone
@@ -161,20 +136,10 @@ def test_the_schema_has_the_kinds_and_the_scale_of_the_rules():
     assert tuple(rule["verdicts"]["properties"]) == VERDICTS
 
 
-def test_the_register_is_sound(repository):
+def test_the_register_and_what_notebooks_pass_are_sound(repository, monkeypatch, capsys):
     """Reading judges each claim's examples: each verdict of each rule is reached by one."""
-    assert claims.read(repository / "data" / "claims")[1] == []
-
-
-def test_every_pointer_finds_its_sentence(repository):
-    if claims.papers_dir() is None:
-        pytest.skip("the sources' texts are not here (SOFTGEOM_PAPERS)")
-    assert claims.faults_of_pointers(claims.load(repository / "data" / "claims")) == []
-
-
-def test_notebooks_pass_what_the_register_takes(repository):
-    notebooks = sorted((repository / "notebooks").glob("[0-9]*.ipynb"))
-    assert claims.check(claims.load(repository / "data" / "claims"), notebooks)[0] == []
+    monkeypatch.setenv("SOFTGEOM_ROOT", str(repository))
+    assert command_line.main(["check-claims"]) == 0, capsys.readouterr().err
 
 
 def test_the_example_of_the_contributors_page_is_sound(repository, tmp_path):

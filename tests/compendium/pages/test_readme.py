@@ -70,12 +70,6 @@ def test_a_page_of_docs_is_rendered_from_its_template_without_comments(recorded,
     assert readme.stale() == ["docs/page.md"]
 
 
-def test_no_page_that_a_reader_opens_has_comments(repository):
-    pages = [repository / "README.md"]
-    pages += [*(repository / "docs").glob("*.md"), *(repository / "scanner" / "docs").glob("*.md")]
-    assert [page.name for page in pages if "<!--" in page.read_text(encoding="utf-8")] == []
-
-
 def test_links_are_made_from_the_one_address_if_there_is_one(plant):
     assert "reference" not in yaml.safe_load(readme.manifest())["paper"]
     plant({"pyproject.toml": '[project.urls]\nSource = "https://host.example/them/it/"\n'})
