@@ -212,51 +212,28 @@ _SIGNS = {
     "pm": "±", "langle": "⟨", "rangle": "⟩", "propto": " ∝ ", "mapsto": " ↦ ", "log": "log ",
     "det": "det ", "sqrt": "√", ",": " ", "|": "‖",
 }  # fmt: skip
-_TOKEN = re.compile(r"\{n,?\}|\\([a-zA-Z]+|.)|([A-Za-z]+)|\s+|(.)", re.DOTALL)
+# an upright name, a place to fill, a command, a letter, a sign that HTML writes otherwise
+_PARTS = re.compile(r"\\mathrm\{(\w+)\}|(\{n,?\})|\\([a-zA-Z]+|.)|([A-Za-z])|([-'<>&])", re.DOTALL)
+_FRACTION = re.compile(r"\\frac\{([^{}]*)\}\{([^{}]*)\}")
 
 
 def _formula(tex: str) -> str:
-    """The few words of TeX that lessons use, in HTML."""
-    found, _ = _row(tex, 0)
-    return f'<span class="formula">{" ".join(found.split())}</span>'
+    """The few words of TeX that lessons use, in HTML; no braces stand in those of a fraction."""
 
+    def part(found: re.Match[str]) -> str:
+        name, place, command, letter, sign = found.groups()
+        if command:
+            return found[0] if command == "frac" else _SIGNS[command]
+        if letter:
+            return f"<i>{letter}</i>"
+        return name or place or {"-": "−", "'": "′"}.get(sign, html.escape(sign))
 
-def _row(tex: str, at: int) -> tuple[str, int]:
-    """(HTML, where it ends) of what stands before the next brace that closes."""
-    made = ""
-    while at < len(tex) and tex[at] != "}":
-        part, at = _atom(tex, at)
-        made += part
-    return made, at
-
-
-def _atom(tex: str, at: int) -> tuple[str, int]:
-    token = _TOKEN.match(tex, at)
-    assert token is not None
-    command, letters, sign = token.groups()
-    if sign == "{":
-        inner, end = _row(tex, at + 1)
-        return inner, end + 1
-    at = token.end()
-    if sign in ("_", "^"):
-        raised, at = _atom(tex, at)
-        kind = "sub" if sign == "_" else "sup"
-        return f"<{kind}>{raised.strip()}</{kind}>", at
-    if command == "frac":
-        over, at = _atom(tex, at)
-        under, at = _atom(tex, at)
-        return f"{_grouped(over)} / {_grouped(under)}", at
-    if command == "mathrm":
-        name, at = _atom(tex, at)
-        return re.sub("</?i>", "", name), at
-    if command:
-        return _SIGNS[command], at
-    if letters:
-        # a subscript's letter stands alone: w_D w is two factors
-        return f"<i>{letters[0]}</i>", token.start() + 1
-    if sign:
-        return html.escape({"-": "−", "'": "′"}.get(sign, sign)), at
-    return token[0], at
+    made = _FRACTION.sub(lambda f: f"{_grouped(f[1])} / {_grouped(f[2])}", _PARTS.sub(part, tex))
+    for mark, kind in (("_", "sub"), (r"\^", "sup")):
+        script = rf"{mark}(?:\{{ *((?:[^{{}}]|\{{n,?\}})*?) *\}}|(<i>.</i>|.))"
+        made = re.sub(script, rf"<{kind}>\1\2</{kind}>", made)
+    made = re.sub(r"\{(?!n,?\})|(?<!\{n)(?<!\{n,)\}", "", made)  # what is left groups nothing
+    return f'<span class="formula">{" ".join(made.split())}</span>'
 
 
 def _grouped(part: str) -> str:

@@ -41,11 +41,9 @@ _DEEPEST = 3  # lists inside lists
 def simplified(answer: Any) -> Any:
     """The answer as the readers take it: an array without axes is its number, a range its list.
 
-    ReadingError for what no lesson asks for and no reader should walk through: hidden entries,
-    lists nested deeply, more entries than anybody writes.
+    ReadingError for what no lesson asks for and no reader should walk through: lists nested deeply,
+    more entries than anybody writes.
     """
-    if answer is np.ma.masked or np.ma.is_masked(answer):
-        raise ReadingError("Some entries are hidden by a mask: write them out.")
     if isinstance(answer, np.ndarray) and answer.ndim == 0:
         return simplified(answer.item())
     level: list[Any] = [answer]
@@ -54,8 +52,6 @@ def simplified(answer: Any) -> Any:
         if sum(map(len, lists)) > _MOST:
             raise ReadingError("That is far more than is asked for: write a few numbers or names.")
         level = [part for one in lists for part in one]
-        if any(part is np.ma.masked for part in level):
-            raise ReadingError("Some entries are hidden by a mask: write them out.")
     if level:
         raise ReadingError("The lists are nested too deeply: write a list of numbers or of lists.")
     return list(answer) if isinstance(answer, range) else answer
