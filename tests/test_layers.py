@@ -90,16 +90,14 @@ def test_an_import_without_its_extra_says_which_extra(part, package, extra):
 
 TORCH = {"torch", "matplotlib", "transformers"}
 NUMERICS = TORCH | {"numpy", "pandas", "scipy", "highspy", "joblib", "huggingface_hub"}
-COMMAND = "import contextlib, softgeom.cli\nwith contextlib.suppress(SystemExit):\n    "
-COMMAND += "softgeom.cli.main(['--help'])"
+HELP = "import contextlib, softgeom.cli\nwith contextlib.suppress(SystemExit):\n    "
+HELP += "softgeom.cli.main(['--help'])"
 PARTS = "import papers.explorers as e, papers.bottleneck, papers.hardmax, papers.margins.jacobian\n"
 PARTS += "import softgeom.commands.scan; e.page('softmax')"
+LIGHT = {"import softgeom; dir(softgeom)": NUMERICS, HELP: NUMERICS, PARTS: TORCH | {"anywidget"}}
 
 
-@pytest.mark.parametrize(
-    ("script", "heavy"),
-    [("import softgeom; dir(softgeom)", NUMERICS), (COMMAND, NUMERICS), (PARTS, TORCH)],
-)
+@pytest.mark.parametrize(("script", "heavy"), LIGHT.items())
 def test_what_is_light_imports_nothing_heavy(script, heavy):
     script += f"\nimport sys\nassert not {heavy} & set(sys.modules), set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -6,8 +6,6 @@ from scipy import stats
 
 from compendium.statistics import holm, over_seeds, p_value, paired, seeds_to_decide
 
-_TRIALS = 5_000
-
 
 def test_an_interval_of_seeds_by_hand():
     # s = 1, n = 3: the 97.5% point of t with two degrees of freedom is sqrt(2) * 0.95 / sqrt(1 -
