@@ -149,30 +149,6 @@ def test_feature_plane_holds_the_logits_of_its_chart(bias):
 CUT = Plane(np.array([0.2, 0.5, 0.6]), 0.15)
 
 
-@pytest.mark.parametrize("plane", [None, CUT])
-def test_the_eye_sees_the_first_point_of_the_solid_on_each_ray(plane):
-    """Against points of the solid tried along each ray, from the far side to the eye."""
-    eye, screen = view(CUT, tilt=0.7)
-    np.testing.assert_allclose(np.column_stack([eye, screen]).T @ [*eye], [1, 0, 0], atol=1e-12)
-    seen, on_cut = look_at_ball(eye, screen, 1.0, plane, pixels=31)
-    ticks = np.linspace(-1, 1, 4001)
-    window = np.stack(np.meshgrid(np.linspace(-1, 1, 31), np.linspace(-1, 1, 31)), -1) @ screen.T
-    for start, point, flat in zip(
-        window.reshape(-1, 3), seen.reshape(-1, 3), on_cut.ravel(), strict=True
-    ):
-        ray = start + ticks[:, None] * eye
-        inside = (ray**2).sum(1) <= 1
-        if plane is not None:
-            inside &= plane.heights(ray) <= 0
-        if not inside.any():  # nothing, or a corner between two ticks
-            assert np.isnan(point).all() or np.linalg.norm(point) == pytest.approx(1, abs=1e-6)
-            continue
-        assert (point - start) @ eye == pytest.approx(ticks[inside].max(), abs=6e-4)
-        where = plane.heights(point) if flat else np.linalg.norm(point) - 1
-        assert where == pytest.approx(0, abs=1e-12)
-    assert on_cut.any() == (plane is not None)
-
-
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_cut_ball_shows_the_rankings_of_the_layer(bias):
     W = np.array(INSIDE, dtype=float)

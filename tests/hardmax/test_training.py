@@ -104,14 +104,6 @@ def test_a_cold_surrogate_decides_like_the_hard_model(planted, trained):
     assert soft.recipe.attention == "softmax"  # for this evaluation only
 
 
-def test_zero_layers_are_the_mean_embedding(tiny, model_of):
-    model = model_of(Recipe()).double()
-    Z = model.embedding.detach().numpy()[tiny.words]
-    mean = (tiny.counts[..., None] * Z).sum(1) / tiny.counts.sum(1)[:, None]
-    expected = mean @ model.w.detach().numpy() + model.v.item()
-    np.testing.assert_allclose(logits(model, tiny, layers=0), expected, atol=1e-12)
-
-
 def test_polarity_start_orders_words_on_an_arc():
     weights = np.linspace(-4, 4, 401)
     Z = polarity_start(weights, Recipe(start="polarity", dimension=2)).numpy()

@@ -26,23 +26,6 @@ def write(folder, arrays):
     (folder / "published_histories.csv").write_text("history,dimension,epoch\n2,2,1\n", "utf-8")
 
 
-def test_what_one_notebook_hands_over_another_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr(classifiers.paths, "processed_dir", lambda: tmp_path)
-    reviews = classifiers.TestReviews(None, np.array([0, 1]), np.array(["a"]), np.ones(1))
-    made = []
-
-    def with_maker(recall, maker, profile):
-        with pytest.raises(FileNotFoundError, match="run notebook 42_sentiment first"):
-            recall()
-        made.append((maker, profile))
-        classifiers.hand_over("reviews", reviews)
-        return recall()
-
-    monkeypatch.setattr(classifiers, "with_maker", with_maker)
-    assert classifiers.handed("reviews", "smoke").labels.tolist() == [0, 1]
-    assert made == [("42_sentiment", "smoke")]
-
-
 def test_absent_is_none_present_a_classifier_and_damaged_named(folder):
     assert classifiers.load_published() is None
     write(folder, ARRAYS)

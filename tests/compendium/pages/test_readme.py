@@ -1,7 +1,5 @@
 """README and manifest: numbers come from records, and unknown names are errors."""
 
-import re
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
@@ -93,18 +91,6 @@ def test_the_commands_write_check_and_list_what_is_recorded(recorded, capsys):
     listed = yaml.safe_load(text)["manifest"]
     assert {"file": "results/default/10_demo/pairs.csv", "comment": "pairs"} in listed
     assert {"file": "figures/default/10_demo-pairs.png", "comment": "Pairs."} in listed
-
-
-def test_every_page_of_the_docs_is_in_the_sites_menu():
-    root = paths.root()
-    menu = (root / "docs" / "site" / "contents.md").read_text(encoding="utf-8")
-    pages = [
-        *root.glob("docs/*.md"),
-        *root.glob("docs/papers/*.md"),
-        *root.glob("scanner/docs/*.md"),
-    ]
-    names = {page.relative_to(root).with_suffix("").as_posix() for page in pages}
-    assert names - {"scanner/docs/pypi"} <= set(re.findall(r"<([\w./-]+)>", menu))
 
 
 def test_the_docs_stay_short(repository):
