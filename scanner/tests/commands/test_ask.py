@@ -8,7 +8,6 @@ import pytest
 
 import softgeom as sg
 from softgeom.asking.experts import Router, ask_experts
-from softgeom.asking.label_sets import changes, fourier_layer
 from softgeom.certifying import container
 from softgeom.certifying.evidence_file import save_answers
 from softgeom.results import write_answers
@@ -77,13 +76,6 @@ def test_orders_and_pairs_among_everybody_and_among_candidates(square, tmp_path,
     named = [re.fullmatch(r"(\w+), (\w+) > others", pair).groups() for pair in drawn]
     assert all(one != other for one, other in named)
     assert set(drawn.values()) == {"possible", "impossible"}
-
-
-def test_label_sets_follow_the_changes_around_the_circle(tmp_path, replies):
-    model = saved(tmp_path / "labels.npz", fourier_layer(6, 1).W)
-    for on in ([], [0], [1, 2], [0, 2], [0, 3], [0, 2, 4]):
-        (verdict,) = replies(model, "--on", *on).values()
-        assert (verdict == "possible") == (changes(np.isin(np.arange(6), on)) <= 2)
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,9 @@ from softgeom.asking import experts
 from softgeom.asking.ask import ask
 from softgeom.asking.candidates import ask_among, find_blocking_set
 from softgeom.asking.experts import ask_experts
-from softgeom.asking.label_sets import ask_label_sets, changes, fourier_layer
+from softgeom.asking.label_sets import ask_label_sets
 from softgeom.asking.mixtures import mixed_pair, mixture, survives_mixing
-from softgeom.asking.retrieval import (
-    ask_together,
-    largest_safe_set,
-    make_index,
-    moment_index,
-    never_first,
-)
+from softgeom.asking.retrieval import ask_together, largest_safe_set, make_index, never_first
 from softgeom.certifying.kernel import hitting_set
 from softgeom.certifying.order import Order
 from softgeom.certifying.verdict import EvidenceError
@@ -80,21 +74,6 @@ def test_random_layers_have_as_many_sets_as_hyperplanes_have_regions(labels, d, 
     assert sum(possible(found)) == regions(labels, d, bias)
 
 
-@pytest.mark.parametrize(("labels", "k"), [(5, 1), (7, 1), (7, 2)])
-def test_the_fourier_layer_predicts_what_changes_at_most_2k_times(labels, k):
-    sets = every_set(labels)
-    rule = changes([[j in s for j in range(labels)] for s in sets]) <= 2 * k
-    found = possible(ask_label_sets(fourier_layer(labels, k), sets, features=Ball(1.0)))
-    assert found == rule.tolist()
-    assert all(answer for s, answer in zip(sets, found, strict=True) if len(s) <= k)
-    assert sum(found) == regions(labels, 2 * k + 1, bias=False)
-    # slack only adds label sets
-    slack = fourier_layer(labels, k, np.random.default_rng(1).normal(size=(labels, 1)))
-    after = possible(ask_label_sets(slack, sets, features=Ball(1.0)))
-    assert all(b or not a for a, b in zip(found, after, strict=True))
-    assert sum(after) == regions(labels, min(2 * k + 2, labels), bias=False)
-
-
 def test_a_set_is_predicted_where_its_logits_are_positive():
     found = ask_label_sets(WEATHER, [["sun"], ["sun", "rain"], [], [1]], features=Box(1.0))
     for labels, answer in zip(({0}, {0, 1}, set(), {1}), found.answers, strict=True):
@@ -115,8 +94,9 @@ def test_documents_inside_the_hull_are_never_first():
 
 @pytest.mark.parametrize("dimension", [2, 4])
 def test_the_moment_curve_returns_every_set_of_half_its_dimension(dimension):
-    index, k = moment_index(8, dimension), largest_safe_set(dimension)
-    assert np.allclose(np.linalg.norm(index.W, axis=1), 1)
+    t, k = 2 * np.pi * np.arange(8) / 8, largest_safe_set(dimension)
+    waves = [wave(j * t) for j in range(1, k + 1) for wave in (np.cos, np.sin)]
+    index = make_index(np.column_stack(waves))
     assert all(possible(ask_together(index, itertools.combinations(range(8), k))))
     assert not all(possible(ask_together(index, itertools.combinations(range(8), k + 1))))
 
@@ -251,12 +231,9 @@ def test_sets_are_met_and_no_more_are_chosen_than_there_are():
     [
         (lambda: ask_label_sets(WEATHER, [["snow"]]), r"labels of a set: .* no class 'snow'"),
         (lambda: ask_label_sets(WEATHER, ["sun"]), "not one text"),
-        (lambda: fourier_layer(6, 3), "6 labels allow 1 <= k <= 2, not 3"),
-        (lambda: fourier_layer(7, 2, np.zeros((6, 1))), "one row per label"),
         (lambda: never_first(WEATHER), "has no bias"),
         (lambda: ask_together(INDEX, [[]]), "documents of a set: no class is named"),
         (lambda: ask_together(INDEX, [["a", "d"]]), r"documents of a set: .* no class 'd'"),
-        (lambda: moment_index(5, 3), "even number of dimensions"),
         (lambda: largest_safe_set(0), "at least one dimension"),
         (lambda: mixture(WEATHER, np.zeros((3, 2)), [1.0]), "needs components"),
         *(

@@ -753,7 +753,10 @@ def test_what_a_set_says_in_floats_covers_what_it_is_in_fractions(seed, kind, po
     left = features.reduce_exactly(differences, Fraction(c))[1]
     assert abs(Fraction(shifted[0]) - left) <= Fraction(off[0])
     few = np.broadcast_to(error, E.shape)[0] + rounding.gamma(8) * np.abs(E[0])
-    columns = features.equalities_exactly(differences)
+    gain = exact(getattr(features, "gain", np.ones(d)))
+    columns = [g * value for g, value in zip(gain, differences, strict=True)]
+    if getattr(features, "centred", False):
+        columns = [value - columns[-1] for value in columns[:-1]]
     for value, most, true in zip(E[0].tolist(), few.tolist(), columns, strict=True):
         assert abs(Fraction(value) - true) <= Fraction(most)
 

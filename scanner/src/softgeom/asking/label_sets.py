@@ -9,14 +9,7 @@ and bias are 0: sign patterns are orders with a threshold in them.
 (Schläfli 1901; Cover 1965): ``2 sum_{k<d} C(n-1, k)`` without a bias, ``sum_{k<=d} C(n, k)`` with
 one, out of 2^n: a vanishing share once n is well above 2 d.
 
-*Which.* Counting says nothing about the sets that matter, those with few labels. The discrete
-Fourier layer of the 2024 paper has rows ``(1, cos t_j, sin t_j, ..., cos k t_j, sin k t_j)`` at n
-equidistant angles: a logit is a trigonometric polynomial of degree k at t_j, which changes its sign
-at most 2 k times around the circle and can do so anywhere. So a pattern is possible iff it changes
-at most 2 k times around (`changes`): every set of at most k labels is, and no pattern with more
-changes is. The rows are the vertices of a cyclic polytope, neighbourly (Gale 1963). Columns of
-*slack* beside them leave all of these possible, where the features may be zero there, and can only
-add others.
+*Which.* Counting says nothing about the sets that matter, those with few labels: each is asked.
 """
 
 from __future__ import annotations
@@ -25,9 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from softgeom.arrays import Ints
 from softgeom.asking.ask import BOX, Answers, ask
 from softgeom.certifying.order import Order
 from softgeom.layer import FeatureSet, SoftmaxLayer
@@ -74,33 +65,6 @@ def ask_labels(
     orders = [Order([[int(t)], [layer.classes]]) for t in asked]
     how: Any = {"features": features, "n_jobs": n_jobs, "progress": progress}
     return ask(with_threshold(layer), orders, **how)
-
-
-def fourier_layer(labels: int, k: int, slack: ArrayLike | None = None) -> SoftmaxLayer:
-    """The discrete Fourier layer (n, 2 k + 1 + s), without bias: every set of at most k of its n >
-    2 k labels can be predicted. Its Fourier columns are orthonormal; ``slack`` (n, s) are more
-    columns, as training would add them. ValueError if k is not between 1 and (n - 1) / 2, or slack
-    has another number of rows.
-    """
-    if not 1 <= 2 * k < labels:
-        raise ValueError(f"{labels} labels allow 1 <= k <= {(labels - 1) // 2}, not {k}.")
-    t = 2 * np.pi * np.arange(labels) / labels
-    angles = [wave(j * t) for j in range(1, k + 1) for wave in (np.cos, np.sin)]
-    waves = [wave * np.sqrt(2 / labels) for wave in angles]
-    W = np.column_stack([np.full(labels, 1 / np.sqrt(labels)), *waves])
-    if slack is not None:
-        more = np.asarray(slack, dtype=float)
-        if more.ndim != 2 or len(more) != labels:
-            shape = f"({labels}), not shape {more.shape}"
-            raise ValueError(f"Slack must have one row per label {shape}.")
-        W = np.column_stack([W, more])
-    return SoftmaxLayer(W)
-
-
-def changes(pattern: ArrayLike) -> int | Ints:
-    """How often patterns (..., n) of on and off change around the circle: even numbers (...,)."""
-    on = np.asarray(pattern, dtype=bool)
-    return (on != np.roll(on, 1, axis=-1)).sum(axis=-1)
 
 
 def _pattern(names: Names, labels: Iterable[int | str]) -> Order:

@@ -16,8 +16,8 @@ soon as
     k >= floor(d/2) + 1    (and n - k >= ceil(d/2) + 1, so that the other side fits),
 
 and this is sharp: on the trigonometric moment curve, unit vectors in d = 2 k dimensions, every set
-of k documents is returned, however many there are (`moment_index`; the neighbourly polytopes of
-Gale 1963). The bound by counting or by the sign rank of a matrix of relevances (Weller et al. 2025,
+of k documents is returned, however many there are (the neighbourly polytopes of Gale
+1963). The bound by counting or by the sign rank of a matrix of relevances (Weller et al. 2025,
 "On the Theoretical Limitations of Embedding-Based Retrieval") says that some set is missing; here
 each set is asked about, with a proof.
 """
@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from softgeom.asking.ask import Answers, ask
@@ -65,16 +64,6 @@ def largest_safe_set(dimension: int) -> int:
     if dimension < 1:
         raise ValueError(f"An index has at least one dimension, not {dimension}.")
     return dimension // 2
-
-
-def moment_index(documents: int, dimension: int) -> SoftmaxLayer:
-    """Unit vectors of even dimension of which every set of d / 2 is returned by some query."""
-    if dimension < 2 or dimension % 2:
-        curve = "The trigonometric moment curve lives in an even number of dimensions"
-        raise ValueError(f"{curve}, not {dimension}.")
-    t = 2 * np.pi * np.arange(documents) / documents
-    waves = [wave(j * t) for j in range(1, dimension // 2 + 1) for wave in (np.cos, np.sin)]
-    return SoftmaxLayer(np.column_stack(waves) * np.sqrt(2 / dimension))
 
 
 def _unbiased(index: SoftmaxLayer) -> SoftmaxLayer:

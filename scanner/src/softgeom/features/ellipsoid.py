@@ -187,13 +187,6 @@ class Ellipsoid(Round, FeatureSet):
             constants_error += underflow(d) * (1 + size.max())
         return E, error, c + D @ self.bias, constants_error
 
-    def equalities_exactly(self, difference: Sequence[Fraction]) -> list[Fraction]:
-        """``gain * difference``, less its last entry when centred."""
-        scaled = [
-            Fraction(g) * value for g, value in zip(self.gain.tolist(), difference, strict=True)
-        ]
-        return [value - scaled[-1] for value in scaled[:-1]] if self.centred else scaled
-
     def effective_rows(self, rows: Array, dtype: Any) -> Array:
         """``w * gain``, centred."""
         effective = rows.astype(np.float64) * self.gain

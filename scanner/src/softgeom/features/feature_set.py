@@ -171,10 +171,6 @@ class FeatureSet(ABC):
         """
         return D, np.zeros((1, D.shape[1])), c, np.zeros(1)
 
-    def equalities_exactly(self, difference: Sequence[Fraction]) -> list[Fraction]:
-        """The columns of ``equalities`` for one difference of rows (d,)."""
-        return list(difference)
-
     # ---- Reduction to a plain problem
 
     @abstractmethod
