@@ -26,7 +26,7 @@ def tasks(draw):
 
 @given(tasks())
 @example(([[(0, 0), (4, 1), (1, 3)], [(0, 0), (4, 1), (1, 3), (2, 1)]], [0, 1], 1))  # one hull
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_every_sequence_gets_its_label_exactly(task):
     sequences, labels, alpha = task
     classifier = classify_exactly(sequences, labels, alpha)
@@ -54,7 +54,7 @@ def test_fewer_elements_than_sets_tell_them_apart(sets):
 
 
 @given(tasks(), st.lists(st.tuples(coordinates, coordinates), min_size=1, max_size=6))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_the_tokens_of_a_new_sequence_agree_too(task, new):
     (sequence, *_), (label, *_), alpha = task
     classifier = classify_exactly([[z[:2] for z in sequence], [(9, 9)]], [label, 1], alpha)

@@ -130,18 +130,17 @@ def test_softmax_tends_to_hardmax_away_from_ties_for_arrays_and_tensors(d):
         softmax_step(Z, A, alpha, 0.0)
 
 
-@pytest.mark.parametrize("d", [2, 3])
-def test_gradient_holds_the_argmax_fixed(d):
-    Z, A, _ = random_input(4, d, n=12)
+def test_gradient_holds_the_argmax_fixed():
+    Z, A, _ = random_input(4, 3, n=8)
     A = torch.tensor(A)
 
-    def eight_layers(Z, alpha):
-        for _ in range(8):
+    def four_layers(Z, alpha):
+        for _ in range(4):
             Z = hardmax_step(Z, A, alpha, check=False)
         return Z
 
     inputs = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (Z, 0.7)]
-    assert torch.autograd.gradcheck(eight_layers, inputs)
+    assert torch.autograd.gradcheck(four_layers, inputs)
 
 
 def test_limits_count_no_follower_twice_and_report_when_cut_short():
