@@ -77,8 +77,6 @@ def test_what_certifies_imports_nothing_that_searches(repository):
     [
         ("from papers import circuits", "torch", "train"),
         ("from papers.language_model import generate", "tokenizers", "train"),
-        ("from papers.margins import log_barrier", "torch", "train"),
-        ("import papers.hardmax.sentiment", "torch", "train"),
         ("from papers.explorers import FoldExplorer", "anywidget", "lessons"),
     ],
 )
