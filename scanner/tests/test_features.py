@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
 from softgeom.features.ellipsoid import format_of
 from softgeom.layer import SoftmaxLayer
-from softgeom.rounding import as_floats, exponent, norm_up, underflow
+from softgeom.rounding import as_floats, underflow
 from softgeom.scanner import scan
 
 BOXES = [Box(100.0), Box(100.0001), Box(2.0, low=-0.2785), Box(5.0, low=0.0)]
@@ -92,12 +92,6 @@ def test_effective_rows_are_the_exact_ones_rounded(features):
     assert np.linalg.norm(at[0] - [float(v) for v in x]) <= moved[0] + 1e-15
 
 
-def test_what_has_no_number_for_a_coordinate_has_no_norm():
-    for far in (np.inf, -np.inf, np.nan):
-        assert norm_up(np.array([1.0, far, np.nan])) == np.inf
-    assert norm_up(np.zeros(2)) == 0
-
-
 INTEGERS = [2**53 + 1, np.int64(2**53 + 1), np.uint64(2**64 - 1), 10**30 + 1, [1, 2**53 + 1]]
 BEYOND = [*INTEGERS, np.nextafter(np.longdouble(1), np.longdouble(2)), Fraction(1, 3)]
 
@@ -133,32 +127,6 @@ def test_where_no_corner_of_a_box_rises_nothing_is_lost():
     for features, v in ((Box(9.0, low=0.0), [-1.0, 0.0]), (Box(0.0, low=-9.0), [1.0, 0.0])):
         assert features.support_bound(np.array(v), np.zeros(2))[0] == 0
         assert features.support_bound(-np.array(v), np.zeros(2))[0] == pytest.approx(9)
-
-
-@ids
-def test_a_point_that_is_no_number_in_one_coordinate_is_outside(features):
-    Z = np.zeros((3, 3)) + np.diag([np.nan, np.inf, -np.inf])
-    assert not features.contains(Z).any()
-
-
-def test_supports_are_those_of_the_definition():
-    v = [Fraction(3, 5), Fraction(-4, 5)]
-    for c, holds in ((-2, True), (Fraction(-1999, 1000), False), (0, False), (2, False)):
-        assert Ball(2.0).support_nonpositive(v, Fraction(c)) is holds
-    for c, holds in ((-1, True), (0, True), (Fraction(1, 2), False)):
-        assert Ball(2.0).support_nonpositive([Fraction(0)], Fraction(c)) is holds
-    bound, size = Ball(2.0).support_bound(np.array([3.0, -3.0]), np.array([0.0, 1.0]))
-    assert bound == size == pytest.approx(10.0)
-    assert bound >= 10
-    for low, high, v, most in ((1, 2, -1, -1), (1, 2, 1, 2), (-2, -1, -1, 2), (-2, -1, 1, -1)):
-        box = Box(float(high), low=float(low))
-        assert box.support_bound(np.array([float(v)]), np.zeros(1))[0] == pytest.approx(most)
-    assert Box((1.0, 8.0)).extent == 8
-
-
-@pytest.mark.parametrize("size", [0.0, np.inf, np.nan])
-def test_what_has_no_exponent_has_that_of_order_one(size):
-    assert exponent(size) == 0
 
 
 @ids

@@ -87,10 +87,3 @@ def test_boxes_are_symmetric_and_normalisations_have_radius_root_d():
     assert told == ["unbounded", "||x|| <= 2", "|x| <= 100"]
 
 
-@pytest.mark.parametrize(
-    "features", [Box((1.0, 2.0)), Ellipsoid([1.0, 2.0])], ids=["box", "ellipsoid"]
-)
-def test_feature_set_of_another_dimension_is_refused(features):
-    features.check(2)
-    with pytest.raises(ValueError, match="W has 3 columns"):
-        features.check(3)

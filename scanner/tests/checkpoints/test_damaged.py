@@ -57,9 +57,9 @@ def test_every_cut_and_every_inflated_number_ends_in_a_sentence(kind, tmp_path):
         tracemalloc.stop()
 
 
-def safetensors(shape, start=0, stop=84, dtype="F32"):
+def safetensors(dtype):
     """84 bytes, and a header that says this of the one tensor W."""
-    told = {"W": {"dtype": dtype, "shape": shape, "data_offsets": [start, stop]}}
+    told = {"W": {"dtype": dtype, "shape": [7, 12], "data_offsets": [0, 84]}}
     return headed(json.dumps(told).encode())
 
 
@@ -83,26 +83,14 @@ REFUSED = {
     "npz, cut": ("a.npz", lambda: cut("npz", -20), r"a\.npz cannot be read \(BadZipFile"),
     "npy, cut": ("a.npy", lambda: cut("npy", -20), r"a\.npy of shape .* cannot fill"),
     "npy as npz": ("a.npz", KINDS["npy"][1], r"unnamed array: give it the ending \.npy"),
-    "onnx, cut": ("a.onnx", lambda: cut("onnx", -20), r"a\.onnx cannot be read \(DecodeError"),
     "torch, cut": (
         "a.pt", lambda: cut("torch", 300), "is not a whole PyTorch file|holds more than tensors"),
     "safetensors, cut": ("a.safetensors", lambda: cut("safetensors", -10), "not fully covered"),
     "safetensors, cut in the header": (
         "a.safetensors", lambda: cut("safetensors", 20), "not a whole safetensors file"),
-    "a tensor that does not fill its bytes": (
-        "a.safetensors", lambda: safetensors([7, 3], stop=80), "invalid shape"),
-    "a tensor before the file": (
-        "a.safetensors", lambda: safetensors([7, 3], -84, 0), "invalid value"),
-    "a hole": ("a.safetensors", lambda: safetensors([5, 4], 4), "invalid offset"),
-    "bytes left over": ("a.safetensors", lambda: safetensors([5, 4], stop=80), "not fully covered"),
-    "a header of 2^62 bytes": ("a.safetensors", lambda: b"\0" * 7 + b"\x40", "header too large"),
-    "a deep header": ("a.safetensors", lambda: headed(b'{"W": ' + b"[" * 99_999), "recursion"),
-    "half of a surrogate pair": (
-        "a.safetensors", lambda: headed(rb'{"\ud800": {"dtype": "F32"}}'), "unexpected end of hex"),
-    "codes": ("a.safetensors", lambda: safetensors([7, 12], dtype="I8"), "int8 codes, not weights"),
-    "booleans": ("a.safetensors", lambda: safetensors([7, 12], dtype="BOOL"), "holds booleans"),
-    "floats of 8 bits": (
-        "a.safetensors", lambda: safetensors([7, 12], dtype="F8_E4M3"), "no exact NumPy form"),
+    "codes": ("a.safetensors", lambda: safetensors("I8"), "int8 codes, not weights"),
+    "booleans": ("a.safetensors", lambda: safetensors("BOOL"), "holds booleans"),
+    "floats of 8 bits": ("a.safetensors", lambda: safetensors("F8_E4M3"), "no exact NumPy form"),
     "a GGUF array of 2^60 texts": ("a.gguf", claiming_tokens, "ends inside its header"),
     "a GGUF text that is not UTF-8": (
         "a.gguf", lambda: KINDS["gguf"][1]().replace(b"gpt2", b"gp\xff2"), "cannot be read"),
@@ -137,11 +125,9 @@ def test_a_damaged_file_is_named(tmp_path, case):
     [
         (b'{"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 84]}', "Expecting"),
         (b'{"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [84, 0]}}', "outside of the"),
-        (b'{"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [8, 92]}}', "outside of the"),
         (b'{"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 80]}}', "has 80 bytes"),
         (b'{"W": {"dtype": "F32", "shape": [-7, -3], "data_offsets": [0, 84]}}', "has 84 bytes"),
         (b'{"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, Infinity]}}', "infinity"),
-        (b"[]", "no attribute"),
         (b"[" * 99_999, "recursion"),
     ],
 )
@@ -233,24 +219,6 @@ def test_a_pickle_of_more_than_plain_data_is_refused(tmp_path, content):
     (tmp_path / "m.pkl").write_bytes(pickle.dumps({"W": content}))
     with pytest.raises(ValueError, match=r"m\.pkl (asks for|is not a whole pickle of plain data)"):
         read_plain_pickle(tmp_path / "m.pkl")
-
-
-@pytest.mark.parametrize("dtype", "float64 float32 float16 int64 int32 int16".split())
-def test_numbers_of_every_type_are_read_exactly(tmp_path, dtype):
-    from safetensors.numpy import save_file
-
-    W = np.random.default_rng(0).integers(-100, 100, (3, 2)).astype(dtype)
-    save_file({"W": W}, tmp_path / "a.safetensors")
-    np.testing.assert_array_equal(load_head(tmp_path / "a.safetensors", weight="W").layer.W, W)
-
-
-@pytest.mark.parametrize("suffix", ["safetensors", "pt"])
-def test_bfloat16_is_exact(tmp_path, suffix):
-    from safetensors.torch import save_file
-
-    W = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
-    (save_file if suffix == "safetensors" else torch.save)({"W": W}, tmp_path / f"a.{suffix}")
-    np.testing.assert_array_equal(load_head(tmp_path / f"a.{suffix}").layer.W, W.float())
 
 
 def test_a_fault_is_seen(tmp_path, monkeypatch):

@@ -232,21 +232,6 @@ def test_what_is_accepted_answers_as_the_graph_does_and_all_else_is_refused(tmp_
         assert answers_agree(path, head, np.random.default_rng(2))
 
 
-@pytest.mark.parametrize(
-    "name", ["a softmax", "a soft cap and a softmax", "a prior behind a temperature", "a sigmoid"]
-)
-def test_the_readout_gives_the_graphs_own_probabilities(tmp_path, name):
-    graph = Graph(biased=False)
-    BEHIND[name][0](graph.add("Mul", np.float32(1.5)))
-    if "prior" in name:
-        graph.add("Softmax")
-    path = graph.save(tmp_path / "m.onnx")
-    head, x = load_head(path), np.random.default_rng(3).standard_normal((1, 2, 3)).astype("f4")
-    assert head.readout.rule == ("threshold" if name == "a sigmoid" else "argmax")
-    found = head.readout.probabilities(head.layer.logits(x))
-    np.testing.assert_allclose(run(path, x), found, rtol=1e-4)  # as exact as its sigmoid is
-
-
 def _greatest_of_constants(g):
     z = g.last
     return g.add("ReduceMax", axes=[-1]).add("Max", 3 * EACH).join("Add", z)
@@ -294,13 +279,6 @@ def test_a_function_of_the_file_is_not_the_operation_of_its_name(tmp_path):
     assert run(path, np.ones((1, POSITIONS, FEATURES), np.float32)).max() > 9
     with pytest.raises(ValueError, match="mine::Softmax is not followed"):
         load_head(path)
-
-
-def test_scores_that_become_codes_are_told(tmp_path):
-    codes = np.float32(0.5), np.uint8(0)
-    graph = Graph().add("QuantizeLinear", *codes).add("DequantizeLinear", *codes)
-    notes = load_head(graph.save(tmp_path / "m.onnx")).notes
-    assert sum("rounds its scores to codes" in note for note in notes) == 1
 
 
 # what the graph does behind the product, whether the layer can be cut in it

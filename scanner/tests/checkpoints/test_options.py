@@ -314,12 +314,6 @@ def test_quantised_tensors_are_codes():
         load_head(torch.quantize_per_tensor(torch.ones(4, 3), 0.1, 0, torch.qint8))
 
 
-def test_narrow_and_tracked_tensors_are_read():
-    linear = torch.nn.Linear(3, 7, bias=False, dtype=torch.bfloat16)
-    np.testing.assert_array_equal(load_head(linear).layer.W, linear.weight.detach().float().numpy())
-    assert load_head(torch.ones(5, 2, requires_grad=True) + torch.eye(5, 2)).layer.classes == 5
-
-
 linear_model = pytest.importorskip("sklearn.linear_model")
 X = np.random.default_rng(0).standard_normal((200, 3))
 FIVE = np.array(list("vwxyz"))[np.argmax(X @ np.random.default_rng(1).standard_normal((3, 5)), 1)]

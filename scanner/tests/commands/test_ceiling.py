@@ -74,17 +74,6 @@ def test_a_target_that_is_none_gets_one_sentence(layer, targets, told):
         sg.floor(layer, targets)
 
 
-def test_a_scan_bounds_the_probability_of_its_lost_classes(layer):
-    found, least = sg.scan(layer), sg.ceilings(layer)
-    held = found.table["class"][found.table["verdict"] == "unargmaxable"].tolist()
-    assert held
-    for t in held:
-        # the blocking classes' own bound is above what some point reaches, and at most one half
-        assert least.reached[t] <= found.ceiling(t) < 0.5 + 1e-9
-    free = found.table["class"][found.table["verdict"] == "argmaxable"].iloc[0]
-    assert found.ceiling(free) == 1
-
-
 def test_explain_says_how_probable_a_class_can_become(npz, layer, told):
     found = sg.scan(layer)
     verdicts = found.table.set_index("class")["verdict"]

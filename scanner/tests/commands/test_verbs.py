@@ -202,14 +202,7 @@ def test_no_sentence_says_more_than_is_proven():
     assert "<td>-0.9999</td>" in page
 
 
-def test_an_input_behind_a_layer_norm_is_told_without_its_mean():
-    point, features = np.array([1.0, 0.25, 0.25]), Ellipsoid(np.ones(3), centred=True)
-    won = Finding(0, Witness(point), "look", 0, 0.5, 0.1)
-    said = explanation(Scan(sg.SoftmaxLayer(np.eye(3)), features, [won]), 0)
-    assert f"at an input of norm {np.linalg.norm(point - point.mean()):.4g}" in "\n".join(said)
-
-
-@pytest.mark.parametrize("name", ["a b'c", "red \x1b[31m", "two\nlines", "é\\n", "\u202e$(x)"])
+@pytest.mark.parametrize("name", ["a b'c é\\n", "red \x1b[31m\n\u202e$(x)"])
 def test_a_command_to_paste_is_one_line_and_means_the_folder(npz, tmp_path, told, name):
     out = tmp_path / name
     said = told("ask", npz, "--among", "t0", "t1", "--out", out)
@@ -297,11 +290,6 @@ def test_layers_and_networks_are_pruned_and_repaired(npz, layer, tmp_path, netwo
         assert sg.scan(repaired).counts["argmaxable"] == 40
 
 
-def test_where_the_features_lie_can_be_told(npz, tmp_path, told):
-    said = told("scan", npz, "--after", "relu6", "--out", tmp_path / "out", "--json")
-    assert json.loads(said)["feature_set"] == "0 <= x <= 6"
-
-
 def test_undecided_classes_stop_a_pruning(layer):
     unknown = [Finding(t, Unknown(1.0, "given up"), "programme", 0, 1.0, np.nan) for t in range(40)]
     with pytest.raises(ValueError, match="40 classes are undecided"):
@@ -379,11 +367,9 @@ def test_help_ends_with_an_example_that_parses(verb, capsys):
     ("error", "code"),
     [
         (OSError(28, "No space left on device", "/x/verdicts.csv"), boundary.NO_FILE),
-        (MemoryError(), boundary.NO_MEMORY),
         (FileNotFoundError(2, "", "bad\x1b[31m name\nsecond line"), boundary.NO_FILE),
         (LostWorkerError(), boundary.NO_MEMORY),
         (RuntimeError("surprise"), boundary.FAULT),
-        (ValueError("surprise"), boundary.FAULT),
         (KeyboardInterrupt(), boundary.STOPPED),
     ],
 )

@@ -2,8 +2,6 @@
 narrow arithmetic, nearest rows.
 """
 
-from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from softgeom import unargmaxable
 from softgeom.arithmetic import round_to, survives
 from softgeom.ceiling.bound import Certifier
 from softgeom.certifying.checker import Checker
-from softgeom.certifying.hull import certify_unargmaxable, has_slack
+from softgeom.certifying.hull import has_slack
 from softgeom.certifying.verdict import BlockingClasses, Finding, Witness
 from softgeom.examples import uniform_layer
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
@@ -68,23 +66,6 @@ def test_a_ceiling_is_what_the_blocking_classes_prove_and_a_twin_halves(scanned,
     assert [twins.ceiling(t) for t in range(3)] == [0.5, 0.5, 1.0]
 
 
-def test_exact_weights_hold_also_beyond_every_float(scanned, held):
-    blocking = scanned.evidence(held)
-    weights = np.array([Fraction(weight) * 10**400 for weight in blocking.weights.tolist()])
-    evidence = BlockingClasses(blocking.rivals, weights)
-    huge = replace(scanned, findings=[replace(scanned[held], evidence=evidence)])
-    assert huge.verify()
-    assert huge.ceiling(held) == pytest.approx(scanned.ceiling(held), rel=1e-9)
-
-
-def test_findings_are_looked_up_by_class_and_token():
-    found = scan(SoftmaxLayer([[1.0], [-1.0], [0.5]], tokens=["a", "b", "b"]), [0, 1])
-    assert found["b"] is found[1] is found.findings[1]
-    for missing in ("c", 2):
-        with pytest.raises(KeyError):
-            found[missing]
-
-
 def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned):
     layer = scanned.layer
     for index in unargmaxable_table(scanned)["class"].head(3):
@@ -132,15 +113,6 @@ def test_rank_of_a_class_behind_two_fences():
     y = NESTED.logits(bounds.point)
     assert 1 + int((np.delete(y, 7) >= y[7]).sum()) <= bounds.at_most
     assert bound_rank(NESTED, 0).at_most == 1
-
-
-def test_rank_bounds_contain_the_best_rank_of_a_dense_sample():
-    layer = uniform_layer(40, 2, seed=1)
-    X = np.random.default_rng(0).uniform(-100, 100, (20000, 2))
-    Y = layer.logits(np.vstack([X, X / 100]))
-    for t in unargmaxable_table(scan(layer))["class"][::6]:
-        seen = int(1 + (np.delete(Y, t, axis=1) > Y[:, [t]]).sum(axis=1).min())
-        assert bound_rank(layer, t).at_least <= seen
 
 
 def test_whoever_is_ahead_or_level_but_for_rounding_counts_and_outside_everybody():
@@ -254,14 +226,6 @@ def test_thick_weights_become_thin_and_stay_a_proof():
             assert (len(finer.rivals), bound) == (7, 0.0)
             tried += 1
     assert tried, "no class lies deep enough inside"
-
-
-def test_room_is_left_as_it_is():
-    layer = mixed_layer(bias=True)
-    f = next(f for f in blocked(layer, Box(1.0)) if f.index >= 24)
-    assert refine(layer, Box(1.0), f.index, f.evidence)[0] is f.evidence
-    exact = np.array([Fraction(w) for w in f.evidence.weights.tolist()], dtype=object)
-    assert certify_unargmaxable(layer, Box(1.0), f.index, f.evidence.rivals, exact) <= 0
 
 
 WIDE = SoftmaxLayer(np.ones((4, 2)))

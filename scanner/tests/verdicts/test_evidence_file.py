@@ -147,18 +147,6 @@ def test_nothing_is_written_twice(tmp_path):
     assert evidence_file.load_parts(tmp_path / "x", LAYER)[0][1][0].evidence.rivals.tolist() == [2]
 
 
-def test_fractions_of_any_length_but_a_million_characters(monkeypatch):
-    assert evidence_file.read_fractions(["1/3", "-ff/10"]) == [Fraction(1, 3), Fraction(-255, 16)]
-    zeros = "0" * (10**6 - 3)
-    assert evidence_file.read_fractions([f"1/1{zeros}"])[0].numerator == 1
-    with pytest.raises(ValueError, match="too long"):
-        evidence_file.read_fractions([f"1/1{zeros}0"])
-    monkeypatch.setattr(evidence_file, "LONGEST", 10)
-    assert evidence_file.read_fractions([f"{16**7:x}/1"])[0] == 16**7
-    with pytest.raises(ValueError, match="too long"):
-        evidence_file.read_fractions([f"{16**9:x}/1"])
-
-
 def test_a_block_is_about_its_classes_and_set(tmp_path):
     layer, won = SoftmaxLayer([[1.0], [-1.0]]), Witness(np.array([0.5]))
     findings = [Finding(0, won, "", 0, 0.5, 0.0), Finding(1, Unknown(1.0, ""), "", 0, 1.0, np.nan)]

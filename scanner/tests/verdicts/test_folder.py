@@ -56,26 +56,10 @@ def test_an_untouched_folder_is_verified(out):
     assert summary["fingerprint"] == fingerprint(example())
 
 
-def test_files_cut_or_missing_are_refused(out):
-    path = out / EVIDENCE
-    whole = path.read_bytes()
-    for size in (0, 10, len(whole) // 2, len(whole) - 9):
-        path.write_bytes(whole[:size])
-        refused(out, EVIDENCE)
-    path.unlink()
-    refused(out, "no file of proofs at")
-
-
-def test_evidence_of_another_model_is_refused(out):
+def test_evidence_of_another_model_or_none_is_refused(out):
     refused(out, "another layer", SoftmaxLayer(example().W * 2, example().b))
-    refused(out, "another layer", SoftmaxLayer(example().W))
-
-
-def test_a_part_of_the_classes_is_told_as_one(out):
-    part = scan(example(), np.delete(np.arange(61), [17, 40]))
-    part.save(out / EVIDENCE)
-    report = verify_folder(out, example())
-    assert (report.scanned, report.classes) == (59, 61)
+    (out / EVIDENCE).unlink()
+    refused(out, "no file of proofs at")
 
 
 def test_everything_in_a_folder_is_verified_and_the_rest_is_named(out, capsys):
@@ -133,15 +117,6 @@ def test_a_weakened_verdict_is_refused(out, capsys):
     write_layer(out / "layer.safetensors", whole.layer)
     assert main(["verify", str(out), str(out / "layer.safetensors")]) == boundary.REFUSED
     assert "Class 11 (11) is stored as undecided, but is" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("length", [2_500, 150_000])
-def test_a_scan_of_long_tokens_is_verified(length, tmp_path):
-    rng, layer = np.random.default_rng(0), uniform_layer(9, 2, seed=1)
-    tokens = [rng.bytes(length).hex() for _ in range(9)]
-    layer = SoftmaxLayer(layer.W, layer.b, tokens)
-    write_folder(tmp_path, scan(layer))
-    assert verify_folder(tmp_path, layer).scanned == 9
 
 
 def test_a_folder_lies_in_new_ones_and_holds_a_page(tmp_path):

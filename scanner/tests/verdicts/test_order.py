@@ -114,17 +114,6 @@ def test_an_order_demands_comparisons_of_the_layer_and_its_margin_is_the_smalles
     assert Order([[0, 1]]).margin(y) == np.inf
 
 
-@pytest.mark.parametrize(("most", "ups", "downs"), [(1, 1, 1), (4, 2, 2), (9, 3, 3), (16, 3, 5)])
-def test_the_closest_comparisons_are_of_low_uppers_and_high_lowers(most, ups, downs):
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        y = rng.permutation(7 if most < 16 else 12).astype(float)
-        low = sorted(range(3), key=lambda i: y[i])[:ups]
-        high = sorted(range(3, len(y)), key=lambda i: -y[i])[:downs]
-        pairs = zip(*Order([[0, 1, 2]], rest=True).closest(y, most), strict=True)
-        assert {(int(a), int(b)) for a, b in pairs} == set(itertools.product(low, high))
-
-
 def test_bad_orders_are_refused_in_a_sentence():
     layer = SoftmaxLayer([[0.0], [1.0], [2.0]])
     for blocks, message in (

@@ -175,19 +175,6 @@ def test_degenerate_layers_give_no_false_verdict(seed, flaw):
 # ---- Weights of largest entropy
 
 
-def test_polished_bounds_are_near_those_without_a_residual():
-    """Ending early gives away at most a tenth of the room (and rounding)."""
-    layer = hard_layer(3000, 64, planted=20)
-    problem = make_problem(SoftmaxLayer(layer.W, layer.bias + np.float32(5)), Box(100.0))
-    proofs = surround(problem, np.arange(2980, 3000))
-    assert len(proofs) == 20
-    for t, (blocking, bound) in proofs.items():
-        room = (
-            blocking.weights @ (problem.b[blocking.rivals] - problem.b[t]) / blocking.weights.sum()
-        )
-        assert bound <= -0.85 * room
-
-
 # ---- Interior points
 
 
@@ -253,18 +240,6 @@ def test_vertices_are_those_of_programmes_of_their_own(low, high, group, monkeyp
                 assert len(vertex.weights) <= 7
                 assert vertex.weights.min() >= -1e-9
     assert signs == {True, False}
-
-
-def test_no_class_that_can_win_is_proven_together(monkeypatch):
-    # the median of all classes lies among those that win; these are to be rivals, too
-    monkeypatch.setattr(shared_basis, "NEAREST", 0.1)
-    monkeypatch.setattr(shared_basis, "FEWEST", 200)
-    problem = make_problem(head(), Box(100.0))
-    proven, points = together(problem, np.arange(420))
-    assert proven
-    assert points
-    assert set(points) <= set(range(300))
-    assert max(best_margin(problem, t) for t in list(proven)[::4]) <= 1e-9
 
 
 def test_some_problems_share_no_start_and_one_that_fails_loses_nothing(monkeypatch, caplog):
@@ -402,22 +377,6 @@ def test_the_mean_and_the_worth_stay_with_at_most_one_point_more_than_dimensions
         mean = np.append(weights @ A, weights.sum())
         best = scipy.optimize.linprog(-c, A_eq=np.vstack([A.T, np.ones(n)]), b_eq=mean)
         assert few @ c <= -best.fun + 1e-6 * weights.sum()
-
-
-def test_few_or_dependent_points_stay_and_those_without_weight_get_none():
-    A, c, weights = cloud(9, 5)
-    weights[:3] = 0.0
-    assert reduce_support(A, c, weights) is weights
-    A, c, weights = cloud(80, 5)
-    weights[::2] = 0.0
-    assert not reduce_support(A, c, weights)[::2].any()
-    A, c, weights = cloud(40, 5)
-    weights[:10] += 10.0
-    A[:10] = A[0]
-    assert reduce_support(A, c, weights) is weights
-    edge = np.array([[0.0, 0], [1, 0], [0, 1], [0.5, 0]])  # the last between the first two
-    thinned = reduce_support(edge, np.array([0.0, 0, 0, 1]), np.array([0.3, 0.2, 0.3, 0.2]))
-    np.testing.assert_allclose(thinned, [0.1, 0, 0.3, 0.6], atol=1e-15)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from qhull import winners_by_hull
 
 from softgeom import blocks, routes, scanner
-from softgeom.certifying import container, partial
-from softgeom.certifying.checker import Checker, wins
+from softgeom.certifying import container
+from softgeom.certifying.checker import Checker
 from softgeom.certifying.verdict import BlockingClasses, Twin, Witness
 from softgeom.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
-from softgeom.problem import FEW, make_problem
-from softgeom.proving.decide import decide
 from softgeom.scan_result import Scan
 from softgeom.scanner import scan
 
@@ -216,32 +214,6 @@ def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(feat
     assert not (part.table.radius > full.table.radius * (1 + 1e-4)).any()
 
 
-@pytest.mark.parametrize("features", [Box(100.0), Unbounded()], ids=["box", "unbounded"])
-def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(features, monkeypatch):
-    prepared, whole = [], partial.partial_look
-    for module, name, value in (
-        (partial, "FEWEST", 400), (partial, "SAMPLE", 25), (partial, "ASKED", 200),
-        (scanner, "ASKED", 200),
-        (scanner, "partial_look", lambda *given: prepared.append(whole(*given)) or prepared[-1]),
-    ):  # fmt: skip
-        monkeypatch.setattr(module, name, value)
-    layer, asked = hard_layer(500, 24, planted=10), np.arange(300, 500)
-    full, part = (
-        scan(layer, asked, features=features, verdicts_only=only) for only in (False, True)
-    )
-    assert full.table.equals(part.table)
-    assert prepared == [None] * (features == Box(100.0))
-
-
-def test_verdicts_only_of_few_classes_prepare_no_partial_look(monkeypatch):
-    prepared, layer = [], normal_layer(4200, 96)
-    monkeypatch.setattr(scanner, "partial_look", lambda *_: prepared.append(1))
-    assert scan(layer, np.arange(20), verdicts_only=True).counts["argmaxable"] == 20
-    assert not prepared
-    scan(layer, np.arange(2000), verdicts_only=True)
-    assert prepared
-
-
 # ---- The table of routes: each is of use, none may lose a scan, and hard numbers stop none
 
 HARD = hard_layer(300, 8, planted=30)
@@ -289,21 +261,3 @@ def test_an_interrupt_is_no_fault_of_a_route(fault, monkeypatch):
         scan(HARD)
 
 
-@pytest.mark.parametrize("features", [Box(1.0, low=-0.5), Ball(1.0)], ids=lambda f: f.kind)
-def test_programmes_decide_in_floats_what_is_no_near_tie(features, monkeypatch):
-    monkeypatch.setattr("softgeom.proving.decide.decide_exactly", None)
-    rng = np.random.default_rng(0)
-    layer = SoftmaxLayer(rng.standard_normal((40, 3)), rng.standard_normal(40))
-    problem, checker = make_problem(layer, features), Checker(layer, features)
-    verdicts = verdicts_of(scan(layer, features=features))
-    assert set(verdicts) == {"argmaxable", "unargmaxable"}
-    for t, verdict in enumerate(verdicts):
-        _, margin, rounds = decide(problem, checker, wins(t), problem.anchor)
-        assert (margin > 0) == (verdict == "argmaxable")
-        assert rounds <= 6
-
-
-def test_the_interior_method_is_for_many_classes_in_few_features():
-    layers = [normal_layer(C, 3, bias=True) for C in (FEW, FEW + 1)]
-    asked = [make_problem(W, features) for features in (Box(1.0), Unbounded()) for W in layers]
-    assert list(map(routes.is_narrow, asked)) == [False, True, False, False]

@@ -76,20 +76,6 @@ def test_many_classes_are_asked_for_more_only_on_request(plain, monkeypatch):
     assert up_to(wide, every=False) is wide
 
 
-def test_a_class_that_wins_in_a_larger_box_is_not_asked_for_all_of_space(plain, monkeypatch):
-    won: set[int] = set()
-
-    def spied(layer, classes, *, features, **work):
-        assert won.isdisjoint(classes)
-        told = scan(layer, classes, features=features, **work)
-        won.update(f.index for f in told.findings if f.verdict == "argmaxable")
-        return told
-
-    monkeypatch.setattr(widening, "scan", spied)
-    widen(plain)
-    assert won
-
-
 def test_the_table_says_the_weakest_condition_if_there_is_one(found):
     everywhere, ball, *far = (set(never(part)) for part in found.wider)
     conditions = said(found)
@@ -164,7 +150,3 @@ def test_a_floor_stays():
     assert found.verify()
 
 
-@pytest.mark.parametrize("features", [Unbounded(), Ball(3.0), Box((3.0,) * 3)])
-def test_only_a_box_with_two_bounds_has_a_larger_one(features):
-    found = scan(crowd(), features=features)
-    assert up_to(found) is found

@@ -344,16 +344,13 @@ def test_impossible_files_are_refused_in_one_sentence(opened, content, sentence)
     assert "\n" not in said
 
 
-def test_floats_are_written_as_python_writes_them(javascript):
+def test_floats_and_texts_are_written_as_python_writes_them(javascript):
     edges = "0 -0.0 1 100 0.1 -0.2785 1e-4 9.9e-5 1e15 1e16 1.5e300 5e-324 123456789.125"
     values = [2.0**-1022, *map(float, edges.split())]
     values += (np.random.default_rng(0).normal(size=50) * 10.0 ** np.arange(-25, 25)).tolist()
     body = "return argument.map((x) => m.hexFloat(Number(x)));"
     written = javascript("scan_proofs", body, [repr(value) for value in values])
     assert written == [value.hex() for value in values]
-
-
-def test_texts_are_written_as_python_writes_them(javascript):
     texts = ["é", "\x7f", "\x1b[31m", "𝕏", '"\\', "\n\t\b", "\u2028", ""]
     assert javascript("scan_proofs", "return m.pythonJson(argument);", texts) == json.dumps(texts)
 

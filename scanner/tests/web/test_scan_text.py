@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import softgeom as sg
-from softgeom.characters import cut
 
 NAMES = [*"aée\u0301\u212b", "🇩🇪", " ", "<blank>", "Ğ", "n\u0303", *"n한ㅎxx"]
 WORDS = {"fine": "argmaxable", "can never win": "unargmaxable", "tied": "tied"}
@@ -55,7 +54,3 @@ def test_the_box_is_there_for_lists_of_characters_alone(javascript, names, fit):
         sg.coverage(W, "a", tokens=names)
 
 
-def test_characters_are_cut_alike(javascript):
-    texts = ["aé\u0301x\n\u0301\u0301🇩🇪🇫", "🇩🇪\u0301🇫🇷🇫", "\u0301a", "🇩\u0301🇪", ""]
-    body = "return argument.map(m.cutText);"
-    assert javascript("scan_text", body, texts) == [cut(text) for text in texts]
