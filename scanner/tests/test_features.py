@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -190,29 +188,3 @@ def test_rounded_outputs_of_a_norm_lie_in_its_rounded_set(kind, centred, d):
     )
     sizes = np.linalg.norm((x - s) / g, axis=1)
     assert np.sqrt(d) < sizes.max() <= wide.radius
-
-
-OWN = """
-import numpy as np
-import softgeom as sg
-
-
-class Own(sg.Ball):
-    kind = "my set"
-
-
-if __name__ == "__main__":
-    W = np.random.default_rng(0).standard_normal((60, 3))
-    shared = sg.scan(W, features=Own(2.0), n_jobs=2, block=20)
-    assert shared.table.equals(sg.scan(W, features=Own(2.0)).table)
-    print(shared.verify(), shared.counts["unargmaxable"])
-"""
-
-
-def test_workers_know_a_set_of_a_script(tmp_path):
-    (tmp_path / "script.py").write_text(OWN)
-    done = subprocess.run(
-        [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False
-    )
-    assert done.stdout.startswith("True "), done.stderr
-    assert int(done.stdout.split()[1]) > 0

@@ -85,5 +85,3 @@ def test_boxes_are_symmetric_and_normalisations_have_radius_root_d():
     assert Ellipsoid.rms_norm(np.ones(16)).radius == 4.0
     told = [f.describe() for f in (Unbounded(), Ball(2.0), Box())]
     assert told == ["unbounded", "||x|| <= 2", "|x| <= 100"]
-
-

@@ -165,17 +165,3 @@ def test_progress_is_shown_when_asked_for(capsys, monkeypatch, n_jobs, backend, 
     assert shown.isascii()
     assert bool(shown) == bool(said)
     assert all(words in shown for words in said)
-
-
-def test_a_notebook_shows_progress_as_a_widget_unless_it_is_run_to_be_logged(monkeypatch):
-    """Also where nothing but the environment says so: papermill's kernel is that of a notebook."""
-    nbformat, nbclient = map(pytest.importorskip, ("nbformat", "nbclient"))
-    pytest.importorskip("ipywidgets")
-    code = "from softgeom.parallel import track\nassert list(track(range(2), 'words')) == [0, 1]"
-    for plain, shown in (("", True), ("1", False)):
-        monkeypatch.setenv(parallel.PLAIN_PROGRESS, plain)
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-        nbclient.NotebookClient(notebook, kernel_name="python3").execute()
-        outputs = [out for out in notebook.cells[0].outputs if out.output_type == "display_data"]
-        kinds = {kind for out in outputs for kind in out.data}
-        assert ("application/vnd.jupyter.widget-view+json" in kinds) == shown

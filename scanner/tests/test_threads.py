@@ -22,5 +22,3 @@ def test_what_is_inside_takes_one_and_what_is_after_it_all():
     with one_thread():
         assert _threads() == {1}
     assert _threads() == {2}
-
-

@@ -4,7 +4,6 @@ import json
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
@@ -121,20 +120,6 @@ def test_names_with_numbers_beyond_the_classes_are_refused_unless_they_are_left_
     with pytest.raises(LabelsError, match="names class 4, but the layer has 4 classes, from 0 on"):
         read_labels(tmp_path / "m.json", 4)
     assert read_labels(tmp_path / "m.json", 4, "none")[0] == tuple(FIVE[:4])
-
-
-@pytest.mark.parametrize("blank", ["first", "last", "none"])
-def test_where_the_blank_is_has_no_meaning_without_a_list(blank):
-    with pytest.raises(ValueError, match="--tokens"):
-        load_head(np.eye(3), blank=blank)
-    frame = pd.DataFrame(np.eye(3), index=list("abc"))
-    if blank == "none":
-        assert load_head(frame, blank=blank).layer.tokens == tuple("abc")
-    else:
-        with pytest.raises(LabelsError, match=f"not a blank {blank}"):
-            load_head(frame, blank=blank)
-    with pytest.raises(ValueError, match="blank must be one of first, last, none"):
-        load_head(np.eye(3), tokens=["a", "b"], blank="front")
 
 
 VOCAB = {"vocab": {c: n for n, c in enumerate(FIVE)}}

@@ -267,22 +267,6 @@ def test_a_bias_is_aligned_with_the_classes_by_its_index(classes, index, taken):
             np.testing.assert_array_equal(sg.load(model, **options).layer.b, taken)
 
 
-def test_a_layer_does_not_change_with_the_model_that_it_was_read_from():
-    module = torch.nn.Linear(2, 4)
-    W, b = np.array([[4.0, 0], [-4, 4], [-4, -4], [0, 0]]), np.zeros(4)
-    for model in (module, W, (W, b), sg.SoftmaxLayer(W, b)):
-        found = sg.scan(model)
-        before = found.table
-        with torch.no_grad():
-            module.weight += 1
-        W += 1
-        b += 1
-        pd.testing.assert_frame_equal(found.table, before)
-        assert found.verify()
-        with pytest.raises(ValueError, match="read-only"):
-            found.layer.W[0] = 1
-
-
 def test_bfloat16_of_other_libraries_is_taken_as_float32():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     W = np.random.default_rng(0).standard_normal((5, 3)).astype(ml_dtypes.bfloat16)

@@ -110,16 +110,8 @@ def test_an_earlier_scan_says_what_is_expected(tmp_path):
         command = ["scan", str(tmp_path / f"{name}.npz"), "--out", str(tmp_path / name)]
         return main([*command, *(more or ["--quiet"])])
 
-    def changed(name: str) -> int:
-        command = ["diff", str(tmp_path / "before"), str(tmp_path / name)]
-        assert main(command) == 0
-        return main([*command, "--exit-code"])
-
     assert scanned("before", ["x", "y"]) == 0
-    assert scanned("same", ["y", "x"], *gate) == 0
-    assert changed("same") == 0
     assert scanned("fewer", ["y"], *gate) == 0
-    assert changed("fewer") == boundary.TOO_MANY
     assert scanned("other", ["y", "z"], *gate) == boundary.TOO_MANY
     assert scanned("twice", ["y", "x", "x"], *gate) == boundary.TOO_MANY
 

@@ -88,17 +88,6 @@ def test_a_scan_is_a_container_of_its_classes():
         found["z"]
 
 
-def test_a_table_as_parquet_and_a_picture(tmp_path):
-    found = sg.scan(FRAME)
-    pytest.importorskip("pyarrow")
-    found.to_parquet(tmp_path / "v.parquet")
-    read = pd.read_parquet(tmp_path / "v.parquet")
-    pd.testing.assert_frame_equal(read, found.table, check_dtype=False)
-    pytest.importorskip("matplotlib").use("Agg")
-    legend = [text.get_text() for text in found.plot().get_legend().texts]
-    assert legend == ["argmaxable (3)", "unargmaxable (1)"]
-
-
 def test_a_scan_by_options_is_the_scan_of_the_layer_over_the_set():
     found = sg.scan(FRAME, bound=3, low=0)
     by_hand = scan_layer(sg.SoftmaxLayer(W, tokens=list("abcd")), features=sg.Box(3, low=0))

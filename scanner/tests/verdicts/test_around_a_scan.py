@@ -2,7 +2,6 @@
 narrow arithmetic, nearest rows.
 """
 
-
 import numpy as np
 import pytest
 

@@ -78,7 +78,7 @@ def best_by_scipy(layer: SoftmaxLayer, features, t: int, start: np.ndarray) -> f
 @by_set
 def test_no_feasible_point_is_above_a_ceiling_and_a_solver_comes_close(name):
     rng = np.random.default_rng(list(SETS).index(name))
-    for _ in range(6):
+    for _ in range(3):
         layer = draw_layer(rng)
         found = ceilings(layer, features=SETS[name], gap=0.01)
         assert found.verify()

@@ -201,24 +201,6 @@ def test_a_point_is_about_a_class_of_the_layer_and_has_its_dimension():
     assert Checker(layer, Unbounded()).certify(np.array([[np.inf]]), np.array([0]))[0] == -np.inf
 
 
-@pytest.mark.parametrize(
-    ("rows", "bias", "point"),
-    [
-        # beyond the largest float: cut off there, the first class would win
-        ([[-1e-300], [0.0]], [1e9, 0.0], Fraction(10) ** 400),
-        # below the smallest: rounded to 0, the first class would win
-        ([[-1e160], [0.0]], [1e-300, 0.0], Fraction(2) ** -1076),
-        ([[-1e300], [0.0]], [1e-20, 0.0], Fraction(2) ** -1040 + Fraction(2) ** -1075),
-    ],
-)
-def test_a_point_that_no_float_holds_is_not_taken_for_the_nearest_one(rows, bias, point):
-    layer = SoftmaxLayer(rows, bias)
-    for features in (Unbounded(), Box(1.0)):
-        if features.contains_exactly([point]):
-            margin = Checker(layer, features).margin(wins(0), np.array([point], dtype=object))
-            assert margin <= 0 or Fraction(margin) <= exact_margin(layer, 0, [point])
-
-
 def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch):
     """A scan is confirmed by three products for each part of it, whatever the parts."""
     layer = uniform_layer(60, 3, seed=0)
@@ -285,40 +267,6 @@ def test_a_radius_is_at_most_what_the_margin_proves():
     found = scan(huge, features=Box(1e10))
     assert found.verify()
     assert found.findings[0].margin == np.finfo(float).max
-
-
-def test_a_layer_that_no_unit_suits_is_confirmed_in_fractions():
-    """Its norms are beyond float64, so that no product says anything."""
-    layer = SoftmaxLayer([[1e308] * 4, [5e-324, 0.0, 0.0, 0.0]])
-    point = np.full(4, 1e-310)
-    best = Checker(layer, DISK).margin(wins(0), point, np.inf)
-    f = Finding(0, Witness(point), "", 0, best, 0.0)
-    assert 0.03 < best < 0.05
-    assert kernel.certify_evidence(layer, DISK, 0, f.evidence) == best
-    kernel.verify_findings(layer, DISK, [f])
-    for name, value in (("margin", float(np.nextafter(best, 1))), ("radius", 5e-324)):
-        refused(f"the stored {name} is {value}", layer, DISK, replace(f, **{name: value}))
-    found = scan(layer, features=DISK)
-    assert found.counts["argmaxable"] == 2
-    assert found.verify()
-
-
-@pytest.mark.parametrize("power", [60, 1000])
-def test_a_point_that_no_unit_holds_is_confirmed_in_fractions(power):
-    """In units of the ball it would be 0, and its margin less than any float: a sign, which is no
-    size in the units of the layer.
-    """
-    layer, features = SoftmaxLayer([[2.0**30], [0.0]]), Ball(2.0**power)
-    f = Finding(0, Witness(np.array([5e-324])), "", 0, 2.0**-1044, 0.0)
-    checker = Checker(layer, features)
-    assert checker.certify(f.evidence.point[None], np.array([0]))[0] == -np.inf
-    assert checker.margin(wins(0), f.evidence.point) == f.margin
-    kernel.verify_findings(layer, features, [f])
-    for margin in (np.nextafter(f.margin, 1), 2.0 ** (power - 1044), 2.0 ** (power - 1076)):
-        assert not kernel._proves_margin(checker, replace(f, margin=float(margin)))
-        refused("does not certainly win", layer, features, replace(f, margin=float(margin)))
-        answer = Answer(Order([[0], [1]]), f.evidence, "", 0, float(margin))
-        refused("the stored margin is", layer, features, answer)
 
 
 def test_one_class_has_nobody_to_beat():
@@ -657,5 +605,3 @@ def test_a_point_that_its_unit_would_move_into_the_set_is_outside():
             pytest.approx(1 + value) if inside else -np.inf
         )
     assert checker.contains(np.array([[-5e-324], [1.0], [-1.0]])).tolist() == [False, True, False]
-
-

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from near_ties import false_proofs, false_witnesses, without_bounds
 from tiny_layers import FAMILIES, FEATURE_SETS, tiny_layer
+from wide_layers import padded
 
 from softgeom.certifying.checker import Checker, wins
 from softgeom.certifying.hull import certify_unargmaxable
@@ -50,6 +51,24 @@ def test_larger_integer_layers_leave_nothing_undecided(feature_set):
         found = scan(tiny.layer, features=tiny.features)
         assert not found.counts["undecided"]
         assert found.verify()
+
+
+@by_set
+def test_layers_of_many_classes_go_down_every_route_to_the_same_verdicts(feature_set):
+    rng = np.random.default_rng(20 + FEATURE_SETS.index(feature_set))
+    tried, methods = 0, set()
+    while tried < 2:
+        tiny = tiny_layer(rng, feature_set, str(rng.choice(FAMILIES)))
+        wide = padded(rng, tiny, int(rng.integers(65, 200)))
+        if wide is None:
+            continue
+        tried += 1
+        found = scan(wide.layer, features=tiny.features)
+        assert found.verify()
+        verdicts = [finding.evidence.verdict for finding in found.findings]
+        assert verdicts == [truth.verdict for truth in wide.truths()]
+        methods |= {finding.method for finding in found.findings}
+    assert methods - {"twin", "look"}
 
 
 def test_an_oracle_for_the_oracle():
@@ -134,14 +153,14 @@ def test_biases_at_the_end_of_float64_prove_no_falsehood():
     assert certify_unargmaxable(layer, Box(2.0**200), 0, np.array([1]), np.ones(1)) == np.inf
 
 
-@pytest.mark.parametrize("scale", [1.0, 5e-324, 1e-160, 1e300])
+@pytest.mark.parametrize("scale", [1.0, 5e-324, 1e300])
 @pytest.mark.parametrize(
     "features",
     [
-        Box(100.0), Box((1.0,) * 3, low=(float(np.nextafter(1, 0)),) * 3), Box(5e-324),
-        Ball(5e-324), Ball(1.7e308), Unbounded(),
+        Box(100.0), Box((1.0,) * 3, low=(float(np.nextafter(1, 0)),) * 3), Ball(5e-324),
+        Ball(1.7e308), Unbounded(),
     ],
-    ids=["box", "one ulp wide", "smallest box", "smallest ball", "largest ball", "unbounded"],
+    ids=["box", "one ulp wide", "smallest ball", "largest ball", "unbounded"],
 )  # fmt: skip
 def test_sizes_at_the_ends_of_float64_stop_no_scan_of_many_classes(features, scale):
     rng = np.random.default_rng(7)

@@ -138,18 +138,18 @@ def test_what_the_directions_leave_nothing_of_is_covered_by_its_rounding(d, k, s
 
 
 def test_far_winners_alone_are_certified_by_a_part_of_each_product(monkeypatch):
-    monkeypatch.setattr(partial, "ROWS", 991)  # four blocks, the last of them shorter
-    layer = normal_layer(3000, 192)
+    monkeypatch.setattr(partial, "ROWS", 350)  # four blocks, the last of them shorter
+    layer = normal_layer(1200, 192)
     points = list(layer.W * np.float32(20))
-    look = partial_look(Checker(layer, Box(1000.0)), points, np.arange(3000))
+    look = partial_look(Checker(layer, Box(1000.0)), points, np.arange(1200))
     assert look is not None
     assert look.Q.shape[1] <= 96
-    bounds = look.margins(np.stack(points), np.arange(3000))
-    exact = Checker(layer, Box(1000.0)).certify(np.stack(points), np.arange(3000))
+    bounds = look.margins(np.stack(points), np.arange(1200))
+    exact = Checker(layer, Box(1000.0)).certify(np.stack(points), np.arange(1200))
     assert (bounds <= exact * (1 + 1e-5)).all()
     assert (bounds > 0).mean() > 0.8
-    layer = hard_layer(3000, 64)
-    assert partial_look(Checker(layer, Box(9.0)), list(layer.W), np.arange(3000)) is None
+    layer = hard_layer(1200, 64)
+    assert partial_look(Checker(layer, Box(9.0)), list(layer.W), np.arange(1200)) is None
     few = normal_layer(900, 64)
     assert partial_look(Checker(few, Box(9.0)), list(few.W), np.arange(900)) is None
 
@@ -160,7 +160,7 @@ def by_parts(for_a_thousand_classes) -> Scan:
     used, whole = [], PartialLook.margins
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PartialLook, "margins", lambda *args: used.append(1) or whole(*args))
-        found = scan(normal_layer(2000, 128), verdicts_only=True)
+        found = scan(normal_layer(1200, 128), verdicts_only=True)
     assert used
     return found
 

@@ -2,13 +2,12 @@
 
 import highspy
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom import routes, scanner
+from softgeom import routes
 from softgeom.certifying.checker import Checker
 from softgeom.certifying.hull import certify_unargmaxable
 from softgeom.examples import hard_layer, uniform_layer
@@ -257,24 +256,6 @@ def test_some_problems_share_no_start_and_one_that_fails_loses_nothing(monkeypat
     monkeypatch.setattr(routes, "shared_basis", lambda *given: 1 // 0)
     assert scan(layer).table.verdict.tolist() == verdicts
     assert "the shared start failed (ZeroDivisionError" in caplog.text
-
-
-def test_blocks_share_one_start_and_prove_the_same_whatever_their_size(monkeypatch):
-    layer, sampled, surrounding = head(), [], shared_basis._surrounding
-    monkeypatch.setattr(
-        shared_basis, "_surrounding", lambda *given: sampled.append(1) or surrounding(*given)
-    )
-    # the first route would prove them all
-    monkeypatch.setattr(routes, "surround", lambda *given: {})
-    whole = scan(layer)
-    monkeypatch.setattr(scanner, "DECIDE_TOGETHER", 16)
-    parts = scan(layer)
-    assert len(sampled) == 2
-    # what the search finds of the others depends on its block
-    proven = whole.table[whole.table.method == "together"]
-    assert len(proven) >= 120
-    pd.testing.assert_frame_equal(proven, parts.table[parts.table.method == "together"])
-    assert whole.table.verdict.equals(parts.table.verdict)
 
 
 # ---- Programmes of one class

@@ -259,5 +259,3 @@ def test_an_interrupt_is_no_fault_of_a_route(fault, monkeypatch):
     broken(monkeypatch, ["surround"], fault)
     with pytest.raises(type(fault)):
         scan(HARD)
-
-

@@ -51,9 +51,10 @@ def epochs(model, text, count, rate=0.03):
         yield
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("features", ["box", "auto", "unbounded"])
-def test_every_epoch_has_the_verdicts_of_a_scan(text, bias, features):
+@pytest.mark.parametrize(
+    ("features", "bias"), [("box", True), ("auto", False), ("unbounded", True)]
+)
+def test_every_epoch_has_the_verdicts_of_a_scan(text, features, bias):
     torch.manual_seed(1)
     model = Bigrams(bias)
     lines: list[str] = []
@@ -89,32 +90,6 @@ def test_the_transformers_trainer_calls_it(text):
     state.is_world_process_zero = False
     handler.on_epoch_end(None, state, control)
     assert len(watch.history) == 3
-
-
-@pytest.mark.filterwarnings("ignore")  # its own, about torch and about few workers
-def test_the_lightning_trainer_calls_it(text):
-    lightning = pytest.importorskip("lightning.pytorch")
-
-    class Module(lightning.LightningModule):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = Bigrams(bias=True)
-
-        def training_step(self, batch):
-            return torch.nn.functional.cross_entropy(self.model(batch[0]), batch[1])
-
-        def configure_optimizers(self):
-            return torch.optim.AdamW(self.parameters())
-
-    watch = sg.watch(log=None, weight="model.head.weight")  # the module has no forward
-    batches = torch.utils.data.TensorDataset(text[:-1], text[1:])
-    loader = torch.utils.data.DataLoader(batches, batch_size=1000)
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = lightning.Trainer(
-        max_epochs=2, callbacks=[watch.lightning()], enable_model_summary=False, **quiet
-    )
-    trainer.fit(Module(), loader)
-    assert [one.epoch for one in watch.history] == [0, 1, 2]
 
 
 def test_what_still_holds_is_kept_and_the_rest_is_scanned():

@@ -148,5 +148,3 @@ def test_a_floor_stays():
     assert boxes
     assert {box.low for box in boxes} == {-0.5}
     assert found.verify()
-
-

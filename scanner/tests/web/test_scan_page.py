@@ -175,7 +175,7 @@ def test_layers_full_of_ties_get_no_wrong_verdict(undecided, features):
     """
     rng = np.random.default_rng(5)
     classes = left = 0
-    for n in range(40):
+    for n in range(20):
         C, d = int(rng.integers(2, 9)), int(rng.integers(1, 4))
         W = rng.integers(-2, 3, (C, d)).astype(float)
         W = W * (1 + rng.integers(-1, 2, (C, d)) * 2.0**-52) if n % 2 else W

@@ -52,5 +52,3 @@ def test_the_box_is_there_for_lists_of_characters_alone(javascript, names, fit):
     W = np.random.default_rng(0).standard_normal((len(names), 3))
     with nullcontext() if fit else pytest.raises(ValueError, match="only its own tokenizer"):
         sg.coverage(W, "a", tokens=names)
-
-

@@ -33,12 +33,10 @@ _BESIDE = {"m.pdiparams": ("m.json", _PADDLE[2])}
 def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
     """File name and content of each kind of file that the packages here can write."""
     made = {
-        "npz": ("a.npz", lambda: _npz(np.savez)),
-        "npz compressed": ("a.npz", lambda: _npz(np.savez_compressed)),
+        "npz": ("a.npz", _npz),
         "npy": ("a.npy", _npy),
         "safetensors": ("a.safetensors", _safetensors),
         "onnx": ("a.onnx", lambda: _onnx("MatMul")),
-        "onnx gemm": ("a.onnx", lambda: _onnx("Gemm")),
         "onnx quantised": ("a.onnx", lambda: _onnx("MatMulInteger")),
         "torch": ("a.pt", lambda: _torch(zipped=True)),
         "torch legacy": ("a.pt", lambda: _torch(zipped=False)),
@@ -51,7 +49,6 @@ def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
         "tokenizer": ("tokenizer.json", _tokenizer),
         "names": ("names.json", lambda: json.dumps({"id2label": dict(enumerate(_NAMES))}).encode()),
         "names pickled": ("names.pkl", lambda: pickle.dumps(_NAMES, protocol=2)),
-        "names in Python": ("names.py", lambda: f"names = {_NAMES!r}\n".encode()),
     }
     here = {}
     for kind, (name, content) in made.items():
@@ -115,9 +112,9 @@ def answer(folder: Path, name: str, content: bytes, *, beside: bool = True) -> s
     return ""
 
 
-def _npz(save: Callable[..., None]) -> bytes:
+def _npz() -> bytes:
     buffer = io.BytesIO()
-    save(buffer, W=W, b=B, tokens=np.array(_NAMES))
+    np.savez(buffer, W=W, b=B, tokens=np.array(_NAMES))
     return buffer.getvalue()
 
 
@@ -134,7 +131,6 @@ def _safetensors() -> bytes:
 
 
 _BEFORE = {
-    "Gemm": "h = Relu(x) a = Gemm <beta = 0.5> (h, W, b)",
     "MatMul": "h = Tanh(x) m = MatMul(h, W) c = Mul(m, s) a = Add(c, b)",
     "MatMulInteger": """q, scale, z = DynamicQuantizeLinear(x) m = MatMulInteger(q, W, z, zero)
         f = Cast <to = 1> (m) both = Mul(scale, s) c = Mul(f, both) a = Add(c, b)""",
