@@ -62,11 +62,6 @@ def test_a_scale_that_reverses_the_order_is_refused(numbers):
         Readout(**numbers)
 
 
-def test_a_cap_before_a_scale_is_a_larger_cap():
-    z = np.linspace(-50, 50, 101)
-    assert np.allclose(3 * 7 * np.tanh(z / 7), Readout(scale=3, soft_cap=3 * 7).logits(z))
-
-
 def test_probabilities_are_those_of_the_formulas():
     z = np.array([1.0, -2.0, 0.5])
     y = 2 * np.tanh(0.5 * z / 2)

@@ -47,10 +47,8 @@ def test_only_the_needed_byte_ranges_are_fetched(hub, layer_arrays, tmp_path):
     ("fault", "said"),
     [
         ({"honours_ranges": False}, r"model/model\.safetensors: the server sent other bytes"),
-        ({"told": None}, "other bytes than the range 0-7"),
         ({"told": "bytes 5-9/100"}, "other bytes than the range 0-7"),
         ({"commit": "\x1b[31m"}, "the hub names no commit for revision 'main'; try again"),
-        ({"commit": None}, "the hub names no commit"),
         ({"url": "api"}, r"asking the hub failed \(division by zero\); try again"),
         ({"url": "range"}, r"model/model\.safetensors: division by zero; try again"),
         ({"url": "file"}, r"model/config\.json: division by zero; try again"),

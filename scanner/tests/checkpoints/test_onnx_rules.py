@@ -371,7 +371,7 @@ def trial(path, seed, counts):
 
 def test_random_chains_of_the_table_are_followed_or_refused(tmp_path):
     counts = {}
-    for seed in range(120):
+    for seed in range(250):
         trial(tmp_path / "m.onnx", seed, counts)
     assert counts["accepted"] > 30
     assert counts["refused"] > 30

@@ -118,7 +118,7 @@ def fitted(names, classes, blank):
     }.get((classes - len(names), blank), padded[:classes] if blank == "none" else None)
 
 
-@settings(max_examples=int(os.environ.get("DRAWN_CALLS", "300")))
+@settings(max_examples=int(os.environ.get("DRAWN_CALLS", "200")))
 @given(
     kind=st.sampled_from(UNNAMED + NAMED),
     weight=st.sampled_from([None, None, HEAD, VALUE, "lm_head", "no.such"]),

@@ -617,7 +617,7 @@ KINDS = st.sampled_from(["box", "ball", "norm", "centred"])
 
 
 @given(st.integers(0, 2**32 - 1), KINDS, st.sampled_from([0, -60, -540, -960, 400]))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_what_a_set_says_in_floats_covers_what_it_is_in_fractions(seed, kind, power):
     """The support of v, the features at a point, and the equations that v has to solve, down to
     where their products vanish.
