@@ -496,6 +496,20 @@ def test_float32_is_taken_where_it_holds_every_number(W, b, point, narrow):
     assert Checker(SoftmaxLayer(W, b), Box(1.0)).is_narrow(point) is narrow
 
 
+def test_margins_are_in_the_units_of_the_layer():
+    W, x = np.array([[3.0, 4], [0, 1]]), np.array([[0.5, 0.25]])
+    plain = Checker(SoftmaxLayer(W), Ball(1.0))
+    for rows, points in ((2.0**300, 1.0), (2.0**-300, 2.0**100), (1.0, 2.0**-200)):
+        scaled = Checker(SoftmaxLayer(W * rows), Ball(points))
+        found, ours = scaled.certify(x * points, np.array([0])), plain.certify(x, np.array([0]))
+        np.testing.assert_allclose(found, ours * rows * points, rtol=1e-6)
+        exactly = scaled.margin(wins(0), x[0] * points, np.inf)
+        assert exactly == 2.25 * rows * points
+        assert scaled.exact_margin(wins(0), x[0] * points) == Fraction(exactly)
+        radius = scaled.radius(np.array([0]), np.array([2.25 * rows * points]))
+        np.testing.assert_allclose(radius, 2.25 * points / 10, rtol=1e-6)
+
+
 def test_logits_by_tiles_are_those_of_one_product(monkeypatch):
     monkeypatch.setattr(checking, "TILE_BYTES", 1)
     rng = np.random.default_rng(3)
