@@ -221,6 +221,24 @@ def test_a_pickle_of_more_than_plain_data_is_refused(tmp_path, content):
         read_plain_pickle(tmp_path / "m.pkl")
 
 
+@pytest.mark.parametrize("dtype", "float64 float32 float16 int64 int32 int16".split())
+def test_numbers_of_every_type_are_read_exactly(tmp_path, dtype):
+    from safetensors.numpy import save_file
+
+    W = np.random.default_rng(0).integers(-100, 100, (3, 2)).astype(dtype)
+    save_file({"W": W}, tmp_path / "a.safetensors")
+    np.testing.assert_array_equal(load_head(tmp_path / "a.safetensors", weight="W").layer.W, W)
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "pt"])
+def test_bfloat16_is_exact(tmp_path, suffix):
+    from safetensors.torch import save_file
+
+    W = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    (save_file if suffix == "safetensors" else torch.save)({"W": W}, tmp_path / f"a.{suffix}")
+    np.testing.assert_array_equal(load_head(tmp_path / f"a.{suffix}").layer.W, W.float())
+
+
 def test_a_fault_is_seen(tmp_path, monkeypatch):
     """The judge itself: a library's own error, and a sentence with control characters."""
     name, content = KINDS["npz"]

@@ -122,6 +122,11 @@ def test_names_with_numbers_beyond_the_classes_are_refused_unless_they_are_left_
     assert read_labels(tmp_path / "m.json", 4, "none")[0] == tuple(FIVE[:4])
 
 
+def test_a_blank_is_in_a_place_that_has_a_name():
+    with pytest.raises(ValueError, match="blank must be one of first, last, none"):
+        load_head(np.eye(3), tokens=["a", "b"], blank="front")
+
+
 VOCAB = {"vocab": {c: n for n, c in enumerate(FIVE)}}
 ADDED = {"5": {"content": "<user>"}, "6": {"content": "<bot>"}}
 CAUSAL = {"architectures": ["LlamaForCausalLM"], "tie_word_embeddings": True}

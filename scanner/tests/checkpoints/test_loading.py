@@ -6,12 +6,14 @@ import json
 import lzma
 import shutil
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import softgeom as sg
 from softgeom.checkpoints import load_head, load_softmax_layer
+from softgeom.checkpoints.activation import named_activation
 from softgeom.checkpoints.conventions import find_norm
 from softgeom.checkpoints.tensors import ArrayStore
 
@@ -23,6 +25,13 @@ def test_a_folder_that_holds_a_model_goes_before_a_released_one_of_its_name(
     (tmp_path / "ppocr-v4").symlink_to(folder)
     monkeypatch.chdir(tmp_path)
     np.testing.assert_array_equal(load_softmax_layer("ppocr-v4").W, W)
+
+
+@pytest.mark.parametrize(("name", "assumed"), [("ReLU", True), ("ReLU6", False)])
+def test_two_classes_suffice_and_a_bound_that_is_assumed_is_named(tmp_path, name, assumed):
+    np.savez(tmp_path / "two.npz", W=np.eye(2))
+    head = replace(load_head(tmp_path / "two.npz"), activation=named_activation(name))
+    assert ("is assumed" in head.feature_set()[1]) == assumed
 
 
 def test_gains_are_read_as_each_family_stores_them():

@@ -127,6 +127,13 @@ def test_the_layer_that_the_answer_comes_from_is_read(tmp_path, name):
     assert (RELU_BEHIND in head.notes) == (rows is CUT)
 
 
+def test_a_bfloat16_graph_is_read_exactly(tmp_path):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    narrow = W.astype(ml_dtypes.bfloat16)
+    path = _save(tmp_path / "m.onnx", "MatMul x W > y", {"W": narrow.T})
+    np.testing.assert_array_equal(load_head(path).layer.W, narrow.astype(np.float32))
+
+
 BESIDE = {"save_as_external_data": True, "location": "w.data", "size_threshold": 0}
 
 

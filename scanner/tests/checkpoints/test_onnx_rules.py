@@ -281,6 +281,13 @@ def test_a_function_of_the_file_is_not_the_operation_of_its_name(tmp_path):
         load_head(path)
 
 
+def test_scores_that_become_codes_are_told(tmp_path):
+    codes = np.float32(0.5), np.uint8(0)
+    graph = Graph().add("QuantizeLinear", *codes).add("DequantizeLinear", *codes)
+    notes = load_head(graph.save(tmp_path / "m.onnx")).notes
+    assert sum("rounds its scores to codes" in note for note in notes) == 1
+
+
 # what the graph does behind the product, whether the layer can be cut in it
 CUT = {
     "a softmax": (lambda g: g.add("Softmax"), True),

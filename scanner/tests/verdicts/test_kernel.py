@@ -287,6 +287,24 @@ def test_a_radius_is_at_most_what_the_margin_proves():
     assert found.findings[0].margin == np.finfo(float).max
 
 
+@pytest.mark.parametrize("power", [60, 1000])
+def test_a_point_that_no_unit_holds_is_confirmed_in_fractions(power):
+    """In units of the ball it would be 0, and its margin less than any float: a sign, which is no
+    size in the units of the layer.
+    """
+    layer, features = SoftmaxLayer([[2.0**30], [0.0]]), Ball(2.0**power)
+    f = Finding(0, Witness(np.array([5e-324])), "", 0, 2.0**-1044, 0.0)
+    checker = Checker(layer, features)
+    assert checker.certify(f.evidence.point[None], np.array([0]))[0] == -np.inf
+    assert checker.margin(wins(0), f.evidence.point) == f.margin
+    kernel.verify_findings(layer, features, [f])
+    for margin in (np.nextafter(f.margin, 1), 2.0 ** (power - 1044), 2.0 ** (power - 1076)):
+        assert not kernel._proves_margin(checker, replace(f, margin=float(margin)))
+        refused("does not certainly win", layer, features, replace(f, margin=float(margin)))
+        answer = Answer(Order([[0], [1]]), f.evidence, "", 0, float(margin))
+        refused("the stored margin is", layer, features, answer)
+
+
 def test_one_class_has_nobody_to_beat():
     layer = SoftmaxLayer([[1.0, 2.0]])
     found = scan(layer)
