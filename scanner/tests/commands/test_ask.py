@@ -9,6 +9,8 @@ import pytest
 import softgeom as sg
 from softgeom.asking.experts import Router, ask_experts
 from softgeom.certifying import container
+from softgeom.certifying.evidence_file import save_answers
+from softgeom.results import write_answers
 
 SQUARE = [[2, 2], [2, -2], [-2, 2], [-2, -2], [1, 0]]
 
@@ -107,6 +109,27 @@ def test_what_is_written_is_verified_and_checked_by_others(
     refused("layer.safetensors is not a layer", "verify", out, square)
 
 
+def test_verify_says_of_some_experts_how_many_there_are(square, tmp_path, told):
+    found = ask_experts(sg.load(square).layer, 1, [2, 4])
+    write_answers(tmp_path / "out", found, with_layer=False)
+    said = told("verify", tmp_path / "out", square)
+    assert "2 answers re-checked without a solver of a layer of 5" in said
+
+
+def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(
+    square, recheck, tmp_path, told, refused
+):
+    out, layer = tmp_path / "out", sg.load(square).layer
+    told("ask", square, "--experts", 1, "--out", out, "--with-layer")
+    path = out / "answers.safetensors"
+    router = Router.load(path, layer)
+    answers = [answer for e in router.experts for answer in e.answers]
+    save_answers(path, layer, router.features, answers, 2)  # in the top 2 it can be
+    refused("may be enough to let it be chosen", "verify", out, square)
+    with pytest.raises(SystemExit, match="does not follow from its orders"):
+        recheck(out)
+
+
 def test_equal_rows_are_tied_in_a_text_and_not_absent(tmp_path, told, recheck):
     """Four classes of one row: each is a most probable text of one frame, beside the others."""
     model, out = saved(tmp_path / "ctc.npz", [[1, 0], *[[0, 1]] * 4]), tmp_path / "out"
@@ -129,23 +152,42 @@ def test_what_is_never_in_a_text_is_checked_twice(tmp_path, told, recheck):
     assert json.loads(found)["counts"] == {"possible": 1, "impossible": 1, "undecided": 0}
 
 
+def test_a_forged_margin_is_noticed(square, tmp_path, told, refused):
+    out = tmp_path / "out"
+    told("ask", square, "--order", "a", "b", "--out", out)
+    (out / "ceilings.csv").write_text("all is proven")
+    assert "not checked: answers.csv, ceilings.csv" in told("verify", out, square)
+    texts, arrays = container.read(out / "answers.safetensors")
+    doubled = {"margins": arrays["margins"] * 2}
+    container.write(out / "answers.safetensors", texts, arrays | doubled)
+    refused("the stored margin is", "verify", out, square)
+
+
 @pytest.mark.parametrize(
     ("question", "message"),
     [
         ([], "nothing is asked"),
         (["--among", "a", "nobody"], "no class 'nobody'"),
+        (["--among", "a", "5"], "no class '5'"),
+        (["--blocked-by", "@list"], "no class '@list'"),
         (["--order", "a", "a"], "duplicate: 'a'"),
         (["--order", "a", "--together", "b"], "are two questions"),
         (["--order", "--sample", "3", "--size", "6"], "--size 6 is more than the 5 classes"),
+        ("--together --sample 3 --size 3 --among a b".split(), "more than the 2 classes"),
+        (["--experts", "6"], "5 experts chooses 1 to 5 of them, not 6"),
         (["--experts", "1", "--among", "a"], "--among has no meaning with --experts"),
         (["--experts", "1", "--sample", "3"], "--sample draws sets"),
         (["--in-text"], "no classes are called <blank>: name the decoder's blank"),
+        (["--in-text", "--ctc-blank", "nobody"], "the blank: the model has no class 'nobody'"),
         (["--order", "a", "--ctc-blank", "a"], "--ctc-blank has no meaning with --order"),
         (["--order", "a", "--size", "3"], "pass --sample, too"),
         (["--order", "a", "--with-layer"], "pass --out, too"),
         (["--order", "a", "--out", ""], "--out is empty"),
+        (["--on", "rain", "snow"], "no class 'rain'"),
+        (["--order", "a", "--bound", "0", "--features", "ball"], "must be above zero"),
         (["--among", "a", "c", "--seed", "2"], "--seed"),
         (["--experts", "2", "--jobs", "2"], "--jobs"),
+        (["--blocked-by", "inside", "--jobs", "2"], "--jobs"),
     ],
 )
 def test_bad_questions_are_refused_in_a_sentence(square, refused, question, message):

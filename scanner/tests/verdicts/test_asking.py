@@ -101,6 +101,15 @@ def test_the_moment_curve_returns_every_set_of_half_its_dimension(dimension):
     assert not all(possible(ask_together(index, itertools.combinations(range(8), k + 1))))
 
 
+def test_pairs_never_together_in_the_plane_are_those_that_are_no_neighbours():
+    """On a circle a query returns two documents together iff they are next to each other."""
+    t = np.sort(np.random.default_rng(2).uniform(0, 2 * np.pi, 7))
+    index = make_index(np.stack([np.cos(t), np.sin(t)], axis=1))
+    pairs = list(itertools.combinations(range(7), 2))
+    expected = [(j - i) % 7 in (1, 6) for i, j in pairs]
+    assert possible(ask_together(index, pairs)) == expected
+
+
 # ---- Mixtures
 
 LAYER = uniform_layer(30, 2, seed=1)
@@ -209,6 +218,14 @@ def test_few_questions_or_too_many_ways_leave_an_expert_undecided(monkeypatch):
     assert expert.check(octagon, ball)
 
 
+def test_sets_are_met_and_no_more_are_chosen_than_there_are():
+    assert hitting_set([{1, 2}, {2, 3}], 1) == {2}
+    assert hitting_set([{1}, {2}], 1) is None
+    assert hitting_set([], 0) == set()
+    assert hitting_set([{1, 2}, {3, 4}, {1, 4}], 2) is not None
+    assert ask_experts(INDEX, 3).counts["possible"] == 3
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -239,6 +256,7 @@ def test_few_questions_or_too_many_ways_leave_an_expert_undecided(monkeypatch):
             "are all called 'x'",
         ),
         (lambda: ask_experts(INDEX, 0), "with 3 experts chooses 1 to 3 of them"),
+        (lambda: ask_experts(INDEX, 4), "with 3 experts chooses 1 to 3 of them"),
     ],
 )
 def test_bad_questions_are_refused_in_a_sentence(call, message):

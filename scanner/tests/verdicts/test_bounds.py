@@ -323,6 +323,26 @@ def test_a_column_that_underflows_after_a_normalisation_does_not_vanish(tiny, pr
 # ---- hull.py: what is evidence, and the third route
 
 
+@pytest.mark.parametrize("rows", [1.0, 2.0**34])
+@pytest.mark.parametrize("features", [Unbounded(), Box(2.0**-34)], **by_kind)
+def test_a_claim_about_weights_is_proven_or_not(features, rows):
+    """Weights in any unit, which only nearly solve the system, one of them zero; a column that all
+    rows share.
+    """
+    layer, weights = simplex_layer()
+    layer = SoftmaxLayer(np.column_stack([layer.W, np.full(5, 7.0)]) * rows)
+    own, rivals, weights = np.zeros(5, int), np.array([1, 2, 3, 4, 1]), np.append(weights, 0.0)
+    for unit in (2.0**-900 / 3, 1 / 3, 2.0**900 / 3):
+        given = (layer, features, own, rivals, weights * unit)
+        assert certify_comparisons(*given) == 0
+        assert prove_comparisons(*given, 0.0)
+        for margin in (-np.inf, -1.0, 1.0, np.inf, np.nan):
+            assert not prove_comparisons(*given, margin)
+    assert not prove_comparisons(layer, features, own, rivals, -weights, 0.0)
+    assert certify_unargmaxable(layer, features, 0, rivals[:3], weights[:3]) > 0
+    assert certify_unargmaxable(layer, features, 5, rivals, weights) == np.inf
+
+
 def test_weights_are_finite_and_some_comparisons_have_one():
     layer, own, rivals = SoftmaxLayer(np.eye(4)), np.array([0, 3]), np.array([3, 0])
     plain, unsigned = np.array([0.0, 1.0]), own.astype("u4")
