@@ -87,8 +87,7 @@ def claim(stated: Claim, judged: Judgement) -> str:
     )
     note = f" ({plain(judged.note)})" if judged.note else ""
     label = "Asked" if stated.kind == "ours" else "Stated"
-    title = f"{plain(stated.title)}. " if stated.title else ""
-    where = f"{title}{stated.paper}, {plain(stated.place)}, `{stated.id}`"
+    where = f"{plain(stated.title)}. {stated.paper}, {plain(stated.place)}, `{stated.id}`"
     lines = [
         f"**{judged.verdict.capitalize()}**{note}: {where}\n",
         f"- *{label}.* {plain(stated.statement)}",

@@ -14,6 +14,7 @@ def entry(id: str, kind: str = "theorem", bound: float = 0, **more: Any) -> dict
     found: dict[str, Any] = yaml.safe_load(f"""
 id: {id}
 place: Section {id[-1]}
+title: Title of {id}
 kind: {kind}
 statement: What {id} says.
 notebook: 10_demo

@@ -140,7 +140,8 @@ def test_what_a_notebook_finds_shows_itself(start, monkeypatch):
     data = "Data: IMDb reviews (local folder); generated reviews"
     assert opening.startswith(f"Profile **smoke**. {data}")
     assert table == "**Table.** thirds\n\n| x |\n| ---: |\n| 0.333 |"
-    assert "(on stand-in data): 001, Section a, `001-a`\n\n- *Stated.* What 001-a says." in claim
+    where = "Title of 001-a. 001, Section a, `001-a`"
+    assert f"(on stand-in data): {where}\n\n- *Stated.* What 001-a says." in claim
     assert claim.endswith("- *Found.* -0.25 nats")
     assert aside.startswith(f"**This run read a stand-in ({STAND_IN.name}):**")
     assert conclusion == "## What we see\n\nA gain of -0.2 nats."

@@ -29,15 +29,15 @@ SCHEMA = paths.LIB.parent / "data" / "claims" / "schema.json"
 @dataclass(frozen=True)
 class Claim:
     """One claim of a source, or (kind `ours`) a question of our own. `title` is the statement in at
-    most ten words, if there is one; `sentences` point to the
-    source's words, `hypotheses` say under which it states them, `misprint` what it prints and what
-    it means, `root` names the cause that rows share, `notebook` passes the evidence, `examples`
-    hold evidence that leads to each verdict.
+    most ten words; `sentences` point to the source's words, `hypotheses` say under which it states
+    them, `misprint` what it prints and what it means, `root` names the cause that rows share,
+    `notebook` passes the evidence, `examples` hold evidence that leads to each verdict.
     """
 
     id: str
     paper: str
     place: str
+    title: str
     kind: str
     statement: str
     notebook: str
@@ -47,7 +47,6 @@ class Claim:
     hypotheses: str = ""
     root: str = ""
     misprint: str = ""
-    title: str = ""
 
 
 class Register(dict[str, Claim]):

@@ -25,7 +25,6 @@ PENDING = "no result committed"
 # first digit of a notebook -> paper
 _CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001"}
 _UP = "../../"  # from a page to the top of the repository
-_LINE = 150  # characters of a statement on the line that unfolds
 # kinds of claims, as a reader says them
 _KINDS = {"theorem": "theorem or formula", "numbers": "printed numbers", "ours": "our own question"}
 # status of a row of data/reference/coverage.yaml, as a reader says it
@@ -75,7 +74,7 @@ def entry(claim: Claim, finding: Outcome | None, register: Register, *, evidence
     with its id as anchor; what unfolds is Markdown. `evidence` are links to notebook and figures.
     """
     verdict = finding.verdict if finding else PENDING
-    line = html.escape(f"{claim.place}: {named(claim)}", quote=False)
+    line = html.escape(f"{claim.place}: {claim.title}.", quote=False)
     attributes = f'id="{claim.id}" class="claim" data-paper="{claim.paper}" '
     attributes += f'data-kind="{claim.kind}" data-verdict="{verdict}"'
     rule = claim.rule
@@ -111,14 +110,6 @@ def _cause(claim: Claim, register: Register) -> str:
         if claim.root and c.root == claim.root and c.id != claim.id
     ]
     return f"{plain(register.roots[claim.root])} (also {', '.join(others)})" if others else ""
-
-
-def named(claim: Claim) -> str:
-    """The claim's title; without one its statement, of a long one the beginning, whole words only."""
-    statement = claim.statement
-    if claim.title or len(statement) <= _LINE:
-        return f"{claim.title}." if claim.title else statement
-    return statement[: statement.rindex(" ", 0, _LINE)].rstrip(",;:") + " ..."
 
 
 def table_of_counts(found: list[Outcome]) -> str:
@@ -170,7 +161,7 @@ def _index(
     parts += ["Claims of the sources, apart from those above."]
     for heading, rows in failing(found, shared).items():
         told = (
-            f"- {_linked(f)}: {plain(named(f.claim))} *{plain(f.judgement.says)}*" for f in rows
+            f"- {_linked(f)}: {plain(f.claim.title)}. *{plain(f.judgement.says)}*" for f in rows
         )
         parts += [f"### {heading}", "\n".join(told)]
     parts += ["## Pages"]

@@ -4,6 +4,7 @@ import yaml
 ENTRY = """
 id: 003-figure-1
 place: Section 1, Figure 1
+title: It folds
 kind: experiment
 statement: A trained model loses less under noise.
 sentence: {paper: "003", start: 4, length: 8, digest: 0123456789abcdef}

@@ -9,7 +9,7 @@ import yaml
 from compendium import claims, paths, runs
 from compendium.pages import gallery, readme
 
-STATEMENT = "For all a < b | c the *map* folds; " + "and so on " * 20
+STATEMENT = "For all a < b | c the *map* folds"
 FIGURES = {
     "hull": {"caption": "A hull.", "alt": "A triangle\nwith [a] point."},
     "line": {"caption": "A line.", "alt": "a line"},
@@ -52,16 +52,11 @@ def test_a_page_shows_figures_and_claims_that_unfold(shown):
     page = gallery.pages()["docs/papers/001.md"]
     entries = dict(re.findall(r'(?s)<details id="001-(\w)"(.*?)</details>', page))
     summary, *told = entries["c"].splitlines()
-    assert summary.endswith("</summary>")
-    assert len(summary) < 320
     for words, place in (
-        (
-            "<summary><b>not confirmed</b> · Section c: For all a &lt; b | c the *map* folds;",
-            summary,
-        ),
+        ("<summary><b>not confirmed</b> · Section c: Title of 001-c.</summary>", summary),
         ("## [Fold\\_the map](../notebooks/10_demo.md)", page),
         ("![A triangle with (a) point.](../../figures/default/10_demo-hull.png)", page),
-        ("- *Stated.* For all a &lt; b \\| c the \\*map\\* folds;", "\n".join(told)),
+        ("- *Stated.* For all a &lt; b \\| c the \\*map\\* folds", told),
         ("- *Found.* **not confirmed**: +1.00 nats (run: 10_demo, profile default)", told),
         ("- *Rule.* confirmed when `gain < 0`; else not confirmed. zero is no gain", told),
         ("<b>no result committed</b> · Section d: It &lt; folds.</summary>", entries["d"]),
