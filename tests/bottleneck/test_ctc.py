@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from papers.bottleneck.ctc import climb, read, with_each
+from papers.bottleneck.ctc import best_text, climb, read, with_each
 from softgeom.asking import ask_texts
 from softgeom.layer import Box, SoftmaxLayer
 
@@ -41,6 +41,20 @@ def test_sums_frame_by_frame_are_what_all_alignments_say(seed):
         others = [k for k in (1, 2, 3) if k not in (*before[-1:], *after[:1])]
         found = with_each(Y, before, after)[0, others].exp().numpy()
         assert found == pytest.approx([wanted.get((*before, k, *after), 0) for k in others])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_text_is_that_of_all_alignments(seed):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(4, 0.7), size=rng.integers(1, 6))
+    wanted = every_text(P)
+    for without in ([], [2]):
+        some = {text: p for text, p in wanted.items() if not {*text} & {*without}}
+        found, text = best_text(np.log(P), without)
+        assert text == max(some, key=some.get)
+        assert np.exp(found) == pytest.approx(some[text])
+    with pytest.raises(RuntimeError, match="1 beginnings of texts do not decide"):
+        best_text(np.log(np.full((3, 4), 0.25)), most=1)
 
 
 def test_the_search_finds_texts_with_a_class_that_misses_the_condition_and_none_that_meets_it():

@@ -5,6 +5,9 @@ class a frame; its text is what stays when repeats are merged and then blanks (c
 probability of a text is the sum over its alignments.
 """
 
+import heapq
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -81,3 +84,51 @@ def climb(
             best, step = torch.maximum(best, ratio), torch.where(better, 1.2 * step, 0.5 * step)
             there = (where + step[:, None, None] * uphill).clamp(-bound, bound)
     return best.numpy(), where.detach().numpy()
+
+
+def best_text(
+    Y: Floats, without: Sequence[int] = (), most: int = 2000
+) -> tuple[float, tuple[int, ...]]:
+    """The most probable text that has none of some classes, and the logarithm of its probability,
+    for log-probabilities Y (T, C): exact, over all alignments and texts.
+
+    Texts grow letter by letter, those first that may still become the best one: what follows is at
+    most what it would be if each next letter were the best class in every run of frames at once.
+    RuntimeError if ``most`` beginnings do not decide.
+    """
+    run, gap, starts, ends = _pieces(np.exp(Y))
+    run[:, :, [BLANK, *without]] = 0.0
+    more = [ends]
+    for _ in Y:
+        more.append(gap @ (run.max(axis=2) @ more[-1]))
+    follow, best = np.array(more[1:]), float(np.exp(Y[:, BLANK].sum()))
+    # minus a bound, whether more letters follow, the letters, and the probability (T,) that the
+    # frames up to each one read so, with the last letter there
+    heap: list[tuple[float, bool, tuple[int, ...], Floats]]
+    heap = [(-np.inf, True, (), ends), (-best, False, (), ends)]
+    for _ in range(most):
+        bound, grows, text, at = heapq.heappop(heap)
+        if not grows:
+            return float(np.log(-bound)), text
+        longer = np.einsum("k,klv->vl", at @ gap if text else starts, run)
+        if text:  # a blank parts a letter from itself
+            longer[text[-1]] = at @ np.triu(gap, 2) @ run[:, :, text[-1]]
+        whole, bounds = longer @ ends, (longer @ follow.T).max(axis=1)
+        v = int(whole.argmax())
+        heapq.heappush(heap, (-float(whole[v]), False, (*text, v), longer[v]))
+        best = max(best, float(whole[v]))
+        for v in np.flatnonzero(bounds > best).tolist():
+            heapq.heappush(heap, (-float(bounds[v]), True, (*text, v), longer[v]))
+    raise RuntimeError(f"{most:,} beginnings of texts do not decide which text is best.")
+
+
+def _pieces(P: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Of frames with probabilities P (T, C), those of one class at frames k to l (T, T, C), of
+    blanks between l and k (T, T), before k and after l (T,).
+    """
+    T, blank = len(P), P[:, BLANK]
+    run, gap = np.zeros((T, *P.shape)), np.zeros((T, T))
+    for k in range(T):
+        run[k, k:] = np.cumprod(P[k:], axis=0)
+        gap[k, k + 1 :] = np.cumprod([1.0, *blank[k + 1 : -1]])[: T - 1 - k]
+    return run, gap, np.cumprod([1.0, *blank[:-1]]), np.cumprod([1.0, *blank[:0:-1]])[::-1]
