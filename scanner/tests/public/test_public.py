@@ -53,6 +53,19 @@ def test_a_function_has_the_options_of_its_command(verb):
     assert not hasattr(make_parser().parse_args([verb, *WORDS[verb]]), "seed")  # nothing unsaid
 
 
+def test_a_notebook_completes_every_option(tmp_path, monkeypatch):
+    """Asked of a kernel, as JupyterLab asks it."""
+    pytest.importorskip("ipykernel")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    with pytest.importorskip("jupyter_client.manager").run_kernel(startup_timeout=300) as client:
+        client.execute("import softgeom as sg", reply=True, timeout=300)
+        for name, function in [(name, getattr(sg, name)) for name in sg.__all__]:
+            if inspect.isfunction(function):
+                answer = client.complete(f"sg.{name}(", reply=True, timeout=300)["content"]
+                options = inspect.signature(function).parameters
+                assert {f"{option}=" for option in options} <= {*answer["matches"]}
+
+
 @pytest.mark.parametrize("name", sorted(sg._PLACES))
 def test_examples_of_docstrings_run(name):
     found = getattr(sg, name)
