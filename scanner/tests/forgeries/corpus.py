@@ -290,6 +290,7 @@ def _rotated(proof: list[list[Any]]) -> list[list[Any]]:
 SMALL = {"set": "box", "low": -0.0625, "high": 0.0625}
 FORGERIES: dict[str, dict[str, Edit]] = {
     "box": {
+        "a margin 19,700 times as large": times(0, "margins", 19700),
         "a margin one ulp above what the point reaches": one_ulp_above,
         "an infinite margin": said(POINT, margins=INF),
         "a margin that is not a number": said(POINT, margins=NAN),
@@ -299,6 +300,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a negative radius": said(POINT, radii=-1.0),
         "no radius of a point": said(POINT, radii=NAN),
         "a radius of an unargmaxable class": said(2, radii=0.0),
+        "a bound below what the weights prove": said(2, margins=-50.0),
         "a bound a millionth lower": times(2, "margins", (1 + 1e-6)),
         "a positive bound": said(2, margins=1e-300),
         "an infinite bound": said(2, margins=-INF),
@@ -310,9 +312,12 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "an infinite point": moved(0, 0, INF),
         "two points exchanged": swapped((0,), "point"),
         "all points at the origin": array("points32", lambda p: p * 0),
+        "two points' classes exchanged": swapped((0,), "order"),
         "a weight of zero": put(0, 2, 0.0),
+        "a blocking class without weight": weight(lambda p: idle(p, 0.0)),
         "a negative weight": weight(lambda p: p[0].__setitem__(2, -p[0][2])),
         "a weight that is not a number": put(0, 2, NAN),
+        "an infinite weight": put(0, 2, INF),
         "the class itself as a blocking class": weight(lambda p: p[0].__setitem__(1, p[0][0])),
         "a blocking class that does not exist": put(-1, 1, 10),
         "a blocking class below zero": put(0, 1, -1),
@@ -331,7 +336,9 @@ FORGERIES: dict[str, dict[str, Edit]] = {
             0, kinds=TWIN, proof=[[0, 9, None]], margins=0.0, radii=NAN
         ),
         "a lesser copy called a twin": nth(9, kinds=TWIN, proof=[[9, 3, None]], margins=0.0),
+        "a twin elsewhere": twin(TWIN, lambda t: 4),
         "a kind that does not exist": entry("kinds", 0, 8),
+        "a kind below zero": entry("kinds", 0, -1),
         "odds in a scan": entry("kinds", 0, 7),
         "an unargmaxable class again, as a twin": listed(
             lambda c: c.append(c[5] | {"kinds": TWIN, "proof": [[5, 0, None]], "margins": 0.0})
@@ -362,6 +369,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "k of a scan": texts(k="2"),
         "another layer": texts(layer="0" * 64),
         "a wider box": features(high=50.0),
+        "a narrower box": features(high=0.125, low=-0.125),
         "swapped bounds": features(high=-1.0, low=5.0),
         "a box of one point": features(high=-1.0),
         "unargmaxable in a box of one point": both(unargmaxable, features(high=-1.0)),
@@ -371,6 +379,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a bound of a billion digits": features(high="1e999999999"),
         "no upper bound": features(high=None),
         "a box with a radius": features(radius=1.0),
+        "a ball for the box": other_set(0, set="ball", radius=5.0),
         "a set that is not one": lambda e: setattr(e, "sets", [[]]),
         "a set without classes": lambda e: e.sets.append({"set": "unbounded"}),
         "classes as floats": array("named", lambda v: v.astype(float)),
@@ -398,6 +407,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a header longer than the file": packed(lambda c: b"\xff" * 8 + c[8:]),
         "a file cut": packed(lambda c: c[:-8]),
         "an empty file": packed(lambda c: b""),
+        "text": packed(lambda c: b"proven, believe me\n" * 9),
     },
     "box, no bias": {
         "a bound below zero without a bias": said(PROOFS, margins=-1e-9),
@@ -419,6 +429,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a fraction of a million digits": put(0, 2, f"1/1{'0' * 10**6}", 6),
         "a true fraction of a million digits": slightly_more,
         "a number for a fraction": put(0, 2, 1, 6),
+        "fractions exchanged": swapped((5,), "point"),
         "a fraction's margin too large": times(5, "margins", 1.001),
         "the number of another point": entry("at", 0, 1),
         "the number of a point below zero": entry("at", 0, -1),
@@ -484,6 +495,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         ),
         "a set twice": other_set(1, set="ball", radius=0.0625),
         "further sets exchanged": lambda e: e.sets.reverse(),
+        "a further set left out": lambda e: e.sets.pop(),
         "a further set of no classes": lambda e: e.sets.insert(1, {"set": "unbounded"}),
         "a winner filed as unargmaxable elsewhere": further(lambda c: c[0].update(order=[[1]])),
         "a class of a further set twice": further(lambda c: c.insert(1, c[0])),
@@ -520,6 +532,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a margin of an order twice as large": times(0, "margins", 2),
         "an order with a twin": nth(0, kinds=TWIN, proof=[[0, 1, None]], margins=0.0),
         "a radius of an order": nth(1, radii=0.0),
+        "two orders' points exchanged": swapped((0,), "point"),
         "answers filed as about experts": texts(holds="experts", k="2"),
     },
     "wide": {
@@ -584,6 +597,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "ceilings two per cent lower": array("ceilings", lambda v: v * 0.98),
         "a ceiling of zero": entry("ceilings", 0, 0.0),
         "the least ceiling": entry("ceilings", 0, 5e-324),
+        "a ceiling above one": entry("ceilings", 0, 1.5),
         "a ceiling that is not a number": entry("ceilings", 0, NAN),
         "more reached than is": array("reached", lambda v: np.minimum(1, v * 1.02 + 1e-6)),
         "a probability that is not a number": entry("reached", 0, NAN),
@@ -604,6 +618,7 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         "a wider box": features(high=50.0),
         "two sets": lambda e: e.sets.append({"set": "unbounded"}),
         "ceilings filed as a scan": texts(holds="scan"),
+        "ceilings filed as answers": texts(holds="answers"),
     },
     "ceilings, ball": {"a larger ball": features(radius=99.0)},
     "ceilings, layernorm": {"larger gains": features(gain=[8.0, 4.0, 16.0])},

@@ -104,7 +104,12 @@ def test_the_tool_says_what_it_looked_at(told):
 
 
 @pytest.mark.parametrize(
-    "features", [Ball(3.0), Ellipsoid.layer_norm(np.linspace(0.5, 2.0, 6))], ids=lambda f: f.kind
+    "features",
+    [
+        *(Box(100.0), Ball(3.0), Unbounded(), Ellipsoid.layer_norm(np.linspace(0.5, 2.0, 6))),
+        Ellipsoid.rms_norm(np.linspace(-0.5, 2.0, 6)),
+    ],
+    ids=lambda features: features.kind,
 )
 def test_mixtures_in_general_position_are_proven_by_a_simplex(features, told):
     rng = np.random.default_rng(3)

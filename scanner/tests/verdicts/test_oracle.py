@@ -20,7 +20,7 @@ from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 from softgeom.proving.exact import decide_exactly
 from softgeom.rounding import shrink
-from softgeom.scaling import Scaled
+from softgeom.scaling import Scaled, in_units
 from softgeom.scanner import scan
 from softgeom.searching.twins import find_twins
 
@@ -57,7 +57,7 @@ def test_larger_integer_layers_leave_nothing_undecided(feature_set):
 def test_layers_of_many_classes_go_down_every_route_to_the_same_verdicts(feature_set):
     rng = np.random.default_rng(20 + FEATURE_SETS.index(feature_set))
     tried, methods = 0, set()
-    while tried < 2:
+    while tried < 3:
         tiny = tiny_layer(rng, feature_set, str(rng.choice(FAMILIES)))
         wide = padded(rng, tiny, int(rng.integers(65, 200)))
         if wide is None:
@@ -153,14 +153,14 @@ def test_biases_at_the_end_of_float64_prove_no_falsehood():
     assert certify_unargmaxable(layer, Box(2.0**200), 0, np.array([1]), np.ones(1)) == np.inf
 
 
-@pytest.mark.parametrize("scale", [1.0, 5e-324, 1e300])
+@pytest.mark.parametrize("scale", [1.0, 5e-324, 1e-160, 1e300])
 @pytest.mark.parametrize(
     "features",
     [
-        Box(100.0), Box((1.0,) * 3, low=(float(np.nextafter(1, 0)),) * 3), Ball(5e-324),
-        Ball(1.7e308), Unbounded(),
+        Box(100.0), Box((1.0,) * 3, low=(float(np.nextafter(1, 0)),) * 3), Box(5e-324),
+        Ball(5e-324), Ball(1.7e308), Unbounded(),
     ],
-    ids=["box", "one ulp wide", "smallest ball", "largest ball", "unbounded"],
+    ids=["box", "one ulp wide", "smallest box", "smallest ball", "largest ball", "unbounded"],
 )  # fmt: skip
 def test_sizes_at_the_ends_of_float64_stop_no_scan_of_many_classes(features, scale):
     rng = np.random.default_rng(7)
@@ -200,6 +200,37 @@ def test_verdicts_depend_on_neither_dtype_nor_unit(seed, kind, dtype, rows, poin
     assert verdicts(W.astype(dtype), b.astype(dtype), 1.0) == expected
     moved = np.ldexp(W.astype(float), rows), np.ldexp(b.astype(float), rows + points)
     assert verdicts(*moved, 2.0**points) == expected
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "features", "rows", "points"),
+    [
+        *(
+            (W, [3.0, 0.0], Box(2.0**30), rows, 31)
+            for W, rows in (
+                ([[1], [-(2.0**70)]], 71),
+                ([[2.0**70], [-1]], 71),
+                ([[2.0**7], [0]], 0),
+            )
+        ),
+        (np.float32([[2.0**70], [2.0**-60]]), None, Box(1.0), 71, 0),
+        # unbounded features have the scale of the bias
+        ([[2.0**70]], [2.0**200], Unbounded(), 71, 130),
+        ([[2.0**70]], None, Unbounded(), 71, 0),
+        # no unit holds both
+        ([[2.0**70], [5e-324]], None, Box(1.0), 0, 0),
+        ([[2.0**70]], [5e-324], Box(1.0), 0, 0),
+    ],
+)
+def test_units_change_no_number(W, b, features, rows, points):
+    layer = SoftmaxLayer(np.asarray(W, None if hasattr(W, "dtype") else float), b)
+    units = in_units(layer, features)
+    assert (units.rows, units.points, units.margins) == (rows, points, rows + points)
+    assert units.layer.W.dtype == layer.W.dtype
+    np.testing.assert_array_equal(np.ldexp(units.layer.W.astype(float), rows), layer.W)
+    np.testing.assert_array_equal(np.ldexp(units.layer.bias, rows + points), layer.bias)
+    if isinstance(features, Box) and points:
+        assert units.features == Box(0.5)
 
 
 def test_nothing_comes_back_better_from_other_units():
