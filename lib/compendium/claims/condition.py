@@ -3,8 +3,8 @@
 
 A condition is an expression of Python of which only these parts are allowed: names of evidence,
 numbers, `True`, `False`, comparisons (also chained), `and`, `or`, `not`, `+ - * / **`, `abs`,
-`min`, `max`. What is asked whether it is true must be a truth value, everything else a number. (In
-the package simpleeval `'x' < 'y'` is true.)
+`min`, `max`. What is asked whether it is true must be a truth value, everything else a number.
+A wrong rule is refused when it is read; the package simpleeval would accept `'x' < 'y'`.
 """
 
 import ast

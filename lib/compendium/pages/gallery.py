@@ -192,13 +192,7 @@ def _paper(
         own = [claim for claim in chosen if claim.notebook == name and claim.kind == "ours"]
         stated = [claim for claim in chosen if claim.notebook == name and claim not in own]
         parts += [entry(claim, known.get(claim.id), register) for claim in stated]
-        parts += (
-            [
-                "**Our own questions**, which none of the four sources states (some come from other literature):"
-            ]
-            if own
-            else []
-        )
+        parts += [_OWN] if own else []
         parts += [entry(claim, known.get(claim.id), register) for claim in own]
     return "\n\n".join(parts) + "\n"
 
@@ -299,6 +293,10 @@ meant. What no source states is ours, and counts for or against nobody. The auth
 [have their say](../authors.md)."""
 _JUDGED = """A verdict is about what the source means. Misprints are noted beside it, and so is what a
 formula leaves out (*Assumed*)."""
+_OWN = (
+    "**Our own questions**, which none of the four sources states (some come from other "
+    "literature):"
+)
 _NO_VERDICT = (
     "A row without a verdict has no sentence of the source that we judge. Our own questions stand "
     "below, with the notebooks."
